@@ -1,0 +1,428 @@
+"""Facts: what was read in a project's files, each with its exact place.
+
+Source readers (``sources/``) turn text into the containers at the end of this module;
+everything later asks these containers and never the text. A value that static analysis
+cannot know is an :class:`Unknown`; it is carried along and never guessed.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Optional
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, Any]:
+    return EMPTY
+
+
+@dataclass(frozen=True, order=True)
+class Location:
+    """A place in a file: path relative to the project (posix), line and column from 1."""
+
+    path: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that only a run of the program could tell.
+
+    ``candidates`` are the values of the branches seen, when there are any. Asking for the
+    truth of an unknown value is a programming error, hence ``__bool__`` raises.
+    """
+
+    reason: str
+    candidates: tuple[Any, ...] = ()
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the truth of an unknown value was asked: {self.reason}")
+
+
+def known(value: object) -> bool:
+    """Whether ``value`` is known (not :class:`Unknown`)."""
+    return not isinstance(value, Unknown)
+
+
+class Origin(enum.Enum):
+    """Who set a value, strongest first."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    CONSTRUCTOR = "constructor"
+    DEFAULT = "default"
+    DERIVED = "derived"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One named value, who set it and where.
+
+    ``location`` is None for a framework default; ``note`` then names the default's source.
+    """
+
+    name: str
+    value: Any
+    location: Optional[Location] = None
+    origin: Origin = Origin.FILE
+    note: str = ""
+
+    @property
+    def known(self) -> bool:
+        return known(self.value)
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the user wrote it (as opposed to a default)."""
+        return self.location is not None
+
+
+class ProblemKind(enum.Enum):
+    """Why a reader could not read a file, or a part of it."""
+
+    SYNTAX = "syntax"
+    ENCODING = "encoding"
+    TOO_LARGE = "too-large"
+    TOO_DEEP = "too-deep"
+    UNREADABLE = "unreadable"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a reader could not read."""
+
+    kind: ProblemKind
+    message: str
+    location: Location
+
+
+# --- Python -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A call's argument: evaluated value (or Unknown), its source text and place."""
+
+    value: Any
+    location: Location
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A ``for``/``while`` loop.
+
+    ``over_batches``: iterates a DataLoader (``iterable`` names it). ``trains``: its body
+    calls ``.backward()`` or steps an optimizer.
+    """
+
+    location: Location
+    iterable: str = ""
+    over_batches: bool = False
+    trains: bool = False
+    parent: Optional[Loop] = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of interest.
+
+    ``name`` is the dotted name resolved through imports and aliases
+    (``torch.utils.data.DataLoader``); for a method of a local object it is as written
+    (``loss.item``), with ``receiver`` the resolved class when the object was built in
+    sight (``torch.cuda.amp.GradScaler``). ``is_open``: ``*args`` or ``**kwargs`` of
+    unknown content follow, so a missing keyword proves nothing. Values from a known
+    ``**CONFIG`` are in ``keywords`` with the place of the dict entry.
+    """
+
+    name: str
+    location: Location
+    positional: tuple[Argument, ...] = ()
+    keywords: Mapping[str, Argument] = field(default_factory=_nothing)
+    is_open: bool = False
+    scope: str = ""
+    loop: Optional[Loop] = None
+    assigned_to: str = ""
+    receiver: str = ""
+    is_decorator: bool = False
+    insert_at: Optional[Location] = None
+    """Where a further keyword is written: right after the last argument (or the paren)."""
+    ends_with_comma: bool = False
+    end: Optional[Location] = None
+
+    @property
+    def method(self) -> str:
+        """Last component of the name."""
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Import:
+    """``module`` and, for ``from`` imports, the ``name`` taken from it."""
+
+    module: str
+    name: str
+    alias: str
+    location: Location
+
+    @property
+    def dotted(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+@dataclass(frozen=True)
+class Option:
+    """A command-line option the script declares (argparse, click, typer)."""
+
+    name: str
+    flags: tuple[str, ...]
+    location: Location
+    default: Any = None
+    type: str = ""
+    action: str = ""
+    choices: tuple[Any, ...] = ()
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class ClassDef:
+    """A class: resolved base names and annotated fields (dataclass fields with defaults)."""
+
+    name: str
+    location: Location
+    bases: tuple[str, ...] = ()
+    decorators: tuple[str, ...] = ()
+    fields: Mapping[str, Setting] = field(default_factory=_nothing)
+    methods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PythonFile:
+    """Facts of one Python file (or notebook: locations then count lines of all code cells).
+
+    ``bindings``: names with their last known value, module-level as ``NAME`` and local as
+    ``function.name``; dicts are dicts whose leaves' places are in ``dict_entries``.
+    ``attributes``: assignments to dotted names (``torch.backends.cudnn.benchmark = True``).
+    ``environment``: ``os.environ[...] = ...`` and ``os.environ.setdefault``.
+    """
+
+    path: str
+    imports: tuple[Import, ...] = ()
+    calls: tuple[Call, ...] = ()
+    options: tuple[Option, ...] = ()
+    classes: tuple[ClassDef, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    bindings: Mapping[str, Setting] = field(default_factory=_nothing)
+    attributes: tuple[Setting, ...] = ()
+    environment: tuple[Setting, ...] = ()
+    dicts: tuple[Document, ...] = ()
+    """Dict literals with at least two keys, as documents; a nested dict is not repeated."""
+    shell: tuple[Command, ...] = ()
+    """Commands of ``!cmd`` lines and ``%%bash`` cells (notebooks)."""
+    has_main: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    def calls_to(self, *names: str) -> Iterator[Call]:
+        """Calls whose resolved name is one of ``names``, or ends with one (``.Trainer``)."""
+        for call in self.calls:
+            for name in names:
+                if call.name == name or (name.startswith(".") and call.name.endswith(name)):
+                    yield call
+                    break
+
+
+# --- Shell --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a command after expansion: a str, or Unknown when part of it is not known.
+
+    An Unknown word keeps what is known as ``raw`` text (``--lr=$LR``).
+    """
+
+    value: Any
+    location: Location
+    raw: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value when known, else the text as written."""
+        return self.value if isinstance(self.value, str) else self.raw
+
+
+@dataclass(frozen=True)
+class Command:
+    """A simple command, unwrapped: ``srun``, ``conda run``, ``bash -c`` … are ``wrappers``.
+
+    ``environment`` holds what is exported or prefixed at this point. ``conditional``: it
+    stands in a branch, so it may or may not run. ``end`` is the end of its last word: a
+    further flag is written there. ``directory`` is the effect of plain ``cd``s, relative to
+    the script's start.
+    """
+
+    words: tuple[Word, ...]
+    location: Location
+    environment: Mapping[str, Setting] = field(default_factory=_nothing)
+    wrappers: tuple[tuple[Word, ...], ...] = ()
+    conditional: bool = False
+    function: str = ""
+    directory: str = ""
+    end: Optional[Location] = None
+
+    @property
+    def name(self) -> str:
+        return self.words[0].text if self.words else ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+@dataclass(frozen=True)
+class Heredoc:
+    """A file that a script writes: ``cat > ds.json <<EOF``. Location is its first line."""
+
+    target: str
+    text: str
+    location: Location
+
+
+@dataclass(frozen=True)
+class ScriptFile:
+    """Facts of one shell script, Makefile, Dockerfile, or job file with a command.
+
+    ``directives``: ``#SBATCH --gres=gpu:8`` as ``gres`` = ``gpu:8`` (long names), and
+    Dockerfile ``FROM`` as ``image``. ``parser`` says who read it: bashlex or tree-sitter.
+    """
+
+    path: str
+    commands: tuple[Command, ...] = ()
+    assignments: Mapping[str, Setting] = field(default_factory=_nothing)
+    directives: tuple[Setting, ...] = ()
+    heredocs: tuple[Heredoc, ...] = ()
+    sourced: tuple[Word, ...] = ()
+    comments: tuple[Setting, ...] = ()
+    """Comment lines (name ``#``): weak evidence only, for hardware notes."""
+    parser: str = "bashlex"
+    problems: tuple[Problem, ...] = ()
+
+
+# --- Configuration ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value of a configuration document: scalar (or Unknown), mapping or sequence."""
+
+    value: Any
+    location: Location
+    mapping: Mapping[str, Entry] = field(default_factory=_nothing)
+    items: tuple[Node, ...] = ()
+    kind: str = "scalar"
+    """``scalar``, ``mapping`` or ``sequence``."""
+    text: str = ""
+    """A scalar as written in the file."""
+
+    def plain(self) -> Any:
+        """The node as plain dict, list and scalars (Unknown stays)."""
+        if self.kind == "mapping":
+            return {key: entry.node.plain() for key, entry in self.mapping.items()}
+        if self.kind == "sequence":
+            return [item.plain() for item in self.items]
+        return self.value
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A key of a mapping: the place of the key, and the node it names."""
+
+    key: str
+    location: Location
+    node: Node
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a YAML, JSON or TOML file, or a Python dict literal.
+
+    ``name``: variable or file it was written to, if any.
+    """
+
+    path: str
+    root: Node
+    language: str = "yaml"
+    name: str = ""
+
+    def get(self, dotted: str) -> Optional[Node]:
+        """Node at ``a.b.c``, or None."""
+        node = self.root
+        for part in dotted.split("."):
+            entry = node.mapping.get(part)
+            if entry is None:
+                return None
+            node = entry.node
+        return node
+
+    def settings(self) -> dict[str, Setting]:
+        """Leaves (scalars and sequences) by dotted name, with the place of their key."""
+        found: dict[str, Setting] = {}
+        stack: list[tuple[str, Node]] = [("", self.root)]
+        while stack:
+            prefix, node = stack.pop()
+            for key, entry in node.mapping.items():
+                name = f"{prefix}{key}"
+                if entry.node.kind == "mapping":
+                    stack.append((f"{name}.", entry.node))
+                else:
+                    found[name] = Setting(name, entry.node.plain(), entry.location, Origin.FILE)
+        return found
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """Facts of one YAML, JSON or TOML file."""
+
+    path: str
+    documents: tuple[Document, ...] = ()
+    commands: tuple[Command, ...] = ()
+    """Commands that a job file (Kubernetes, compose, SkyPilot) holds."""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A dependency: normalised name, PEP 440 specifier, exact version when pinned."""
+
+    name: str
+    specifier: str
+    location: Location
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class RequirementsFile:
+    """Facts of a requirements, constraints, setup, environment or lock file."""
+
+    path: str
+    requirements: tuple[Requirement, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class GitConfig:
+    """Facts of ``.git/config``, read as a file: remote URLs."""
+
+    path: str
+    remotes: tuple[Setting, ...] = ()
+    problems: tuple[Problem, ...] = ()
