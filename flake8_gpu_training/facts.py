@@ -229,6 +229,8 @@ class PythonFile:
     """Dict literals with at least two keys, as documents; a nested dict is not repeated."""
     shell: tuple[Command, ...] = ()
     """Commands of ``!cmd`` lines and ``%%bash`` cells (notebooks)."""
+    heredocs: tuple[Heredoc, ...] = ()
+    """Files that ``%%writefile`` cells write (notebooks)."""
     has_main: bool = False
     problems: tuple[Problem, ...] = ()
 
@@ -363,6 +365,10 @@ class Document:
     root: Node
     language: str = "yaml"
     name: str = ""
+    duplicates: tuple[Entry, ...] = ()
+    """Entries that a later entry with the same key overrides (the last one wins)."""
+    tolerated: tuple[Problem, ...] = ()
+    """What was read nevertheless, though the usual parser refuses it (comments in JSON)."""
 
     def get(self, dotted: str) -> Optional[Node]:
         """Node at ``a.b.c``, or None."""
@@ -397,6 +403,8 @@ class ConfigFile:
     documents: tuple[Document, ...] = ()
     commands: tuple[Command, ...] = ()
     """Commands that a job file (Kubernetes, compose, SkyPilot) holds."""
+    resources: tuple[Setting, ...] = ()
+    """What the job file asks for: ``gpus``, ``nodes``, ``shm``, ``image`` …, per container."""
     problems: tuple[Problem, ...] = ()
 
 
