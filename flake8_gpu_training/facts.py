@@ -75,6 +75,10 @@ class Setting:
     location: Optional[Location] = None
     origin: Origin = Origin.FILE
     note: str = ""
+    text: str = ""
+    """The value as written in the file, when it stands there literally."""
+    value_location: Optional[Location] = None
+    """Where ``text`` starts; with it a change can replace the value."""
 
     @property
     def known(self) -> bool:
@@ -334,7 +338,10 @@ class Node:
     kind: str = "scalar"
     """``scalar``, ``mapping`` or ``sequence``."""
     text: str = ""
-    """A scalar as written in the file."""
+    """A scalar's text, before it became a value."""
+    content: Optional[Location] = None
+    """Where a scalar's text begins (after a quote, or below ``|``), when its lines and
+    columns are those of the file; None when they are not (folded or escaped text)."""
 
     def plain(self) -> Any:
         """The node as plain dict, list and scalars (Unknown stays)."""
