@@ -1,0 +1,1 @@
+"""Reports: scores, recommendations and documents made from verdicts."""

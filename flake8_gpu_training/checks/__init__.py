@@ -1,0 +1,1 @@
+"""Checks: one module a category, every code declared once."""

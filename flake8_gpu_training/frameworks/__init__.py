@@ -1,0 +1,1 @@
+"""Frameworks: how each is recognised, and which of its parameters carries which practice."""

@@ -1,0 +1,1 @@
+"""Source readers: one a language, text in, facts out."""

@@ -1,0 +1,159 @@
+"""What a check declares, and what judging a run by it gives."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+
+class Priority(enum.Enum):
+    """How much a user gains: > 30 %, 10-30 %, < 10 % (or the run fails: HIGH)."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """0 for the highest."""
+        return ("high", "medium", "low").index(self.value)
+
+
+class Status(enum.Enum):
+    """A verdict on one audit item."""
+
+    ENABLED = "enabled"
+    PARTIAL = "partial"
+    RECOMMENDED = "recommended"
+    DISABLED = "disabled"
+    NOT_APPLICABLE = "not_applicable"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on: text as written, and its place (None: a framework default)."""
+
+    text: str
+    location: Optional[Location] = None
+
+    @classmethod
+    def of(cls, setting: Setting) -> Evidence:
+        """Evidence that a setting gives."""
+        text = setting.note or f"{setting.name}={setting.text or setting.value}"
+        return cls(text, setting.location)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace ``old`` (may be empty) at ``location`` by ``new`` in the user's file."""
+
+    location: Location
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What to write, in the framework's own language; ``edits`` when it can be applied."""
+
+    language: str
+    text: str
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One diagnostic: where, and an instruction of one line in English."""
+
+    location: Location
+    message: str
+    change: Optional[Change] = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A check's answer for a run.
+
+    ``variant``: for a practice with alternatives, the one that is on (ENABLED, PARTIAL) or
+    best for this run (RECOMMENDED). ``share``: part of the points earned when PARTIAL.
+    ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
+    when something is to be changed). ``priority`` overrides the check's.
+    """
+
+    status: Status
+    variant: str = ""
+    share: float = 1.0
+    evidence: tuple[Evidence, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    current: Text = Text("", "")
+    action: Text = Text("", "")
+    change: Optional[Change] = None
+    priority: Optional[Priority] = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of an audit that a check serves.
+
+    ``points`` are earned when on. Items with the same ``group`` are alternatives: the group
+    is worth its largest points once. ``variant`` ties the item to ``Judgement.variant``.
+    """
+
+    audit: str
+    category: str
+    id: str
+    points: float
+    group: str = ""
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class Impact:
+    """Expected change in percent (throughput up, memory down is negative), and its source."""
+
+    throughput: Optional[tuple[int, int]] = None
+    memory: Optional[tuple[int, int]] = None
+    note: Text = Text("", "")
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A small file that must be flagged (``bad``) and its mended form (``good``).
+
+    ``path`` names the file (its ending decides the reader); ``framework`` is for the page.
+    """
+
+    framework: str
+    path: str
+    bad: str
+    good: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One practice, or one kind of mistake; ``code`` never changes its meaning.
+
+    ``judge`` asks the run. ``why`` says what it costs, ``fix`` how to mend it, ``ignore``
+    when to leave it; ``sources`` are titles or addresses of what the claims rest on.
+    """
+
+    code: str
+    name: str
+    title: Text
+    priority: Priority
+    judge: Callable[[Run], Judgement]
+    why: str
+    fix: str
+    ignore: str = ""
+    items: tuple[Item, ...] = ()
+    impact: Impact = Impact()
+    difficulty: str = "low"
+    examples: tuple[Example, ...] = ()
+    sources: tuple[str, ...] = ()

@@ -1,0 +1,164 @@
+"""How to write a setting where this run's settings are written, as text and as edits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from flake8_gpu_training.checks.base import Change, Edit
+from flake8_gpu_training.facts import Entry, Location, Node
+from flake8_gpu_training.frameworks.base import Framework
+from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run
+
+_LANGUAGE = {
+    PlaceKind.FLAGS: "bash",
+    PlaceKind.YAML: "yaml",
+    PlaceKind.JSON: "json",
+    PlaceKind.PYTHON: "python",
+}
+
+
+def recommend(run: Run, practices: Mapping[str, Any]) -> Optional[Change]:
+    """The change that sets ``practices`` (our names and values) in ``run``.
+
+    None when the run's framework has no parameter for one of them.
+    """
+    framework = framework_of(run.framework)
+    written: dict[str, Any] = {}
+    for practice, value in practices.items():
+        spelling = framework.spellings.get(practice)
+        if spelling is None:
+            return None
+        written[spelling.parameter] = spelling.written(value)
+    return write(run, written)
+
+
+def write(run: Run, parameters: Mapping[str, Any]) -> Change:
+    """The change that sets the framework's own ``parameters`` in ``run``.
+
+    A parameter that the run sets already is replaced where it stands; the others are added
+    at the run's place. Edits are given only when every place is known exactly.
+    """
+    framework = framework_of(run.framework)
+    replaced: list[Edit] = []
+    added: dict[str, Any] = {}
+    exact = True
+    for name, value in parameters.items():
+        setting = run.settings.get(name)
+        if setting is None or not setting.explicit:
+            added[name] = value
+        elif setting.value_location is not None and setting.text:
+            new = _value(run.place.kind, value)
+            replaced.append(Edit(setting.value_location, setting.text, new))
+        else:
+            exact = False
+    lines = [line(framework, run.place.kind, name, value) for name, value in parameters.items()]
+    text = _join(run.place.kind, lines)
+    insertion = _insertion(framework, run.place, added) if added else ()
+    if insertion is None or not exact:
+        return Change(_LANGUAGE[run.place.kind], text)
+    return Change(_LANGUAGE[run.place.kind], text, (*replaced, *insertion))
+
+
+def instruction(run: Run, parameters: Mapping[str, Any]) -> str:
+    """The framework's own ``parameters`` on one line, as a diagnostic names them."""
+    framework = framework_of(run.framework)
+    kind = run.place.kind
+    separator = " " if kind is PlaceKind.FLAGS else ", "
+    return separator.join(line(framework, kind, name, value) for name, value in parameters.items())
+
+
+def line(framework: Framework, kind: PlaceKind, name: str, value: Any) -> str:
+    """One setting as written in the language of ``kind``."""
+    if kind is PlaceKind.PYTHON:
+        return f"{name}={_value(kind, value)}"
+    if kind is PlaceKind.YAML:
+        return f"{name}: {_value(kind, value)}"
+    if kind is PlaceKind.JSON:
+        return f'"{name}": {_value(kind, value)}'
+    flag = framework.flag
+    if framework.bare_switches and value is True:
+        flag = flag.replace(" {value}", "").replace("={value}", "")
+    return flag.format(name=name, dashed=name.replace("_", "-"), value=_value(kind, value))
+
+
+def _value(kind: PlaceKind, value: Any) -> str:
+    if kind is PlaceKind.PYTHON:
+        if isinstance(value, str) and value.startswith("torch."):
+            return value
+        return json.dumps(value) if isinstance(value, str) else repr(value)
+    if kind is PlaceKind.JSON or isinstance(value, (dict, list)):
+        text = json.dumps(value)
+        return f"'{text}'" if kind is PlaceKind.FLAGS else text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _join(kind: PlaceKind, lines: list[str]) -> str:
+    if kind is PlaceKind.FLAGS:
+        return " \\\n".join(lines)
+    if kind in (PlaceKind.PYTHON, PlaceKind.JSON):
+        return "\n".join(f"{text}," for text in lines)
+    return "\n".join(lines)
+
+
+def _insertion(
+    framework: Framework, place: Place, added: Mapping[str, Any]
+) -> Optional[tuple[Edit, ...]]:
+    lines = [line(framework, place.kind, name, value) for name, value in added.items()]
+    if place.kind is PlaceKind.FLAGS:
+        if place.command is None or place.command.end is None:
+            return None
+        new = "".join(f" \\\n    {text}" for text in lines)
+        return (Edit(place.command.end, "", new),)
+    if place.kind is PlaceKind.PYTHON:
+        return _keyword_insertion(place, lines)
+    return _mapping_insertion(place, lines)
+
+
+def _keyword_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, ...]]:
+    call = place.call
+    if call is None or call.insert_at is None:
+        return None
+    arguments = [*call.positional, *call.keywords.values()]
+    own = [a for a in arguments if a.location.path == call.location.path]
+    separator = ", "
+    if own and all(a.location.line > call.location.line for a in own):
+        separator = ",\n" + " " * (own[-1].location.column - 1 - _keyword_width(call, own[-1]))
+    body = separator.join(lines)
+    if not arguments:
+        return (Edit(call.insert_at, "", body),)
+    lead = separator[1:] if call.ends_with_comma else separator
+    return (Edit(call.insert_at, "", lead + body + ("," if call.ends_with_comma else "")),)
+
+
+def _keyword_width(call: Any, argument: Any) -> int:
+    """Columns before the value: ``name=`` of a keyword argument."""
+    for name, keyword in call.keywords.items():
+        if keyword is argument:
+            return len(name) + 1
+    return 0
+
+
+def _mapping_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, ...]]:
+    if place.document is None:
+        return None
+    anchor = _last_plain_entry(place.document.root)
+    if anchor is None:
+        return None
+    at = Location(anchor.location.path, anchor.location.line, anchor.location.column)
+    indent = " " * (at.column - 1)
+    end = f",\n{indent}" if place.kind is PlaceKind.JSON else f"\n{indent}"
+    return (Edit(at, "", "".join(text + end for text in lines)),)
+
+
+def _last_plain_entry(root: Node) -> Optional[Entry]:
+    """The last top-level key that starts a line of its own: new keys go right above it."""
+    lines: dict[int, int] = {}
+    for entry in root.mapping.values():
+        lines[entry.location.line] = lines.get(entry.location.line, 0) + 1
+    alone = [e for e in root.mapping.values() if lines[e.location.line] == 1]
+    return max(alone, key=lambda e: e.location.line, default=None)

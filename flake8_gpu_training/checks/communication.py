@@ -1,0 +1,7 @@
+"""GPU4xx: communication."""
+
+from __future__ import annotations
+
+from flake8_gpu_training.checks.base import Check
+
+CHECKS: tuple[Check, ...] = ()

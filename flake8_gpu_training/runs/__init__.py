@@ -1,0 +1,1 @@
+"""Runs: facts of several files linked into one training or serving job."""

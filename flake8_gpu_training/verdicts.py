@@ -1,0 +1,64 @@
+"""Verdicts: every check's answer for a run, and the diagnostics that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Optional
+
+from flake8_gpu_training.checks.base import Change, Check, Judgement, Priority
+from flake8_gpu_training.facts import Location
+from flake8_gpu_training.runs.model import Run
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A check's answer for a run."""
+
+    run: Run
+    check: Check
+    judgement: Judgement
+
+    @property
+    def priority(self) -> Priority:
+        """The judgement's own priority, else the check's."""
+        return self.judgement.priority or self.check.priority
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One line of a linter's output."""
+
+    code: str
+    location: Location
+    message: str
+    priority: Priority
+    run: str = ""
+    change: Optional[Change] = None
+
+
+def judge(run: Run, checks: Iterable[Check]) -> tuple[Verdict, ...]:
+    """The verdict of every check on ``run``."""
+    return tuple(Verdict(run, check, check.judge(run)) for check in checks)
+
+
+def diagnostics(
+    verdicts: Iterable[Verdict], minimum: Priority = Priority.MEDIUM
+) -> tuple[Diagnostic, ...]:
+    """Findings of at least ``minimum`` priority, each place and code once, in file order."""
+    found: dict[tuple[Location, str], Diagnostic] = {}
+    for verdict in verdicts:
+        if verdict.priority.rank > minimum.rank:
+            continue
+        for finding in verdict.judgement.findings:
+            key = (finding.location, verdict.check.code)
+            if key not in found:
+                found[key] = Diagnostic(
+                    verdict.check.code,
+                    finding.location,
+                    finding.message,
+                    verdict.priority,
+                    verdict.run.id,
+                    finding.change,
+                )
+    return tuple(sorted(found.values(), key=lambda d: (d.location, d.code)))
