@@ -1,0 +1,600 @@
+"""Walks a project once, tells its files' kinds, and reads each at most once."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable, Optional, Union
+
+from flake8_gpu_training.facts import (
+    ConfigFile,
+    GitConfig,
+    Location,
+    Problem,
+    ProblemKind,
+    PythonFile,
+    RequirementsFile,
+    ScriptFile,
+)
+
+if TYPE_CHECKING:
+    import pathspec
+
+Facts = Union[PythonFile, ScriptFile, ConfigFile, RequirementsFile, GitConfig]
+
+
+class FileKind(enum.Enum):
+    """What a file is read as."""
+
+    PYTHON = "python"
+    NOTEBOOK = "notebook"
+    SHELL = "shell"
+    MAKEFILE = "makefile"
+    DOCKERFILE = "dockerfile"
+    YAML = "yaml"
+    JSON = "json"
+    TOML = "toml"
+    REQUIREMENTS = "requirements"
+    GIT_CONFIG = "git-config"
+    OTHER = "other"
+
+
+SCRIPT_KINDS = frozenset({FileKind.SHELL, FileKind.MAKEFILE, FileKind.DOCKERFILE})
+CONFIG_KINDS = frozenset({FileKind.YAML, FileKind.JSON, FileKind.TOML})
+PYTHON_KINDS = frozenset({FileKind.PYTHON, FileKind.NOTEBOOK})
+
+MAX_FILES = 200_000
+MAX_BYTES: Mapping[FileKind, int] = {
+    FileKind.PYTHON: 2_000_000,
+    FileKind.NOTEBOOK: 50_000_000,  # outputs with images
+    FileKind.SHELL: 2_000_000,
+    FileKind.MAKEFILE: 2_000_000,
+    FileKind.DOCKERFILE: 2_000_000,
+    FileKind.YAML: 5_000_000,
+    FileKind.JSON: 2_000_000,
+    FileKind.TOML: 5_000_000,
+    FileKind.REQUIREMENTS: 20_000_000,  # lock files
+    FileKind.GIT_CONFIG: 1_000_000,
+}
+_HEAD = 4096
+
+_BY_SUFFIX: Mapping[str, FileKind] = {
+    ".py": FileKind.PYTHON,
+    ".pyw": FileKind.PYTHON,
+    ".ipynb": FileKind.NOTEBOOK,
+    ".sh": FileKind.SHELL,
+    ".bash": FileKind.SHELL,
+    ".zsh": FileKind.SHELL,
+    ".ksh": FileKind.SHELL,
+    ".slurm": FileKind.SHELL,
+    ".sbatch": FileKind.SHELL,
+    ".pbs": FileKind.SHELL,
+    ".lsf": FileKind.SHELL,
+    ".mk": FileKind.MAKEFILE,
+    ".dockerfile": FileKind.DOCKERFILE,
+    ".yaml": FileKind.YAML,
+    ".yml": FileKind.YAML,
+    ".json": FileKind.JSON,
+    ".json5": FileKind.JSON,
+    ".jsonc": FileKind.JSON,
+    ".toml": FileKind.TOML,
+}
+_REQUIREMENT_NAMES = frozenset(
+    (
+        "pyproject.toml setup.py setup.cfg pipfile pipfile.lock poetry.lock uv.lock pdm.lock "
+        "pixi.toml"
+    ).split()
+)
+# Well-known names that configure something else, or hold data.
+_OTHER_NAMES = frozenset(
+    (
+        "package.json package-lock.json tsconfig.json composer.json tokenizer.json vocab.json "
+        "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt "
+        "mkdocs.yml mkdocs.yaml .pre-commit-config.yaml .readthedocs.yaml .readthedocs.yml "
+        "codecov.yml .codecov.yml citation.cff pnpm-lock.yaml rust-toolchain.toml cargo.toml "
+        "trainer_state.json model_index.json pixi.lock"
+    ).split()
+)
+_DATA_SUFFIXES = (".index.json", ".ipynb_checkpoints")
+_REQUIREMENTS_TXT = re.compile(r"(?:^|.*[-_.])(?:requirements?|constraints?|reqs?)(?:[-_.].*)?")
+_CONDA = re.compile(r"(?:environment|env|conda)(?:[-_.].*)?\.ya?ml")
+_DOCKERFILE = re.compile(
+    r"(?:dockerfile|containerfile)(?:[-_.].*)?|.*\.(?:dockerfile|containerfile)"
+)
+_MAKEFILE = re.compile(r"(?:gnu)?makefile(?:[-_.].*)?")
+_SHEBANG = re.compile(rb"#!.*?\b(?:(python|pypy)[\d.]*|((?:ba|da|z|k)?sh))\b")
+
+_SKIPPED = frozenset(
+    (
+        ".git .hg .svn .bzr node_modules bower_components __pycache__ site-packages .mypy_cache "
+        ".pytest_cache .ruff_cache .hypothesis .tox .nox .eggs .ipynb_checkpoints .cache .idea "
+        ".hydra .terraform"
+    ).split()
+)
+# A folder of this name is generated when it also holds such an entry.
+_GENERATED: Mapping[str, re.Pattern[str]] = {
+    "build": re.compile(r"lib|bdist\..*|temp\..*|lib\..*|CMakeCache\.txt"),
+    "dist": re.compile(r".*\.(?:whl|tar\.gz)"),
+    "wandb": re.compile(r"(?:offline-)?run-.*|latest-run|debug.*\.log"),
+    "mlruns": re.compile(r"\d+|\.trash"),
+}
+# A folder with such an entry is an environment or the output of a training run.
+_MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "trainer_state.json"})
+
+_AUXILIARY_FOLDERS = frozenset(
+    (
+        "test tests testing unittest unittests doc docs third_party third-party thirdparty "
+        "3rdparty 3rd_party vendor vendored _vendor external externals extern .github .circleci "
+        ".gitlab .buildkite .devcontainer .vscode"
+    ).split()
+)
+_AUXILIARY_FILE = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py|.*\.gitlab-ci\.ya?ml")
+
+
+def kind_of(path: str, head: bytes = b"") -> FileKind:
+    """What the file at ``path`` is read as; ``head`` (its first bytes) settles the rest.
+
+    ``head`` matters for files without an extension (shebang) and for conda environments.
+    """
+    parent, name = posixpath.split(path.lower())
+    stem, suffix = posixpath.splitext(name)
+    if path == ".git/config" or path.endswith("/.git/config"):
+        return FileKind.GIT_CONFIG
+    if name in _OTHER_NAMES or name.endswith(_DATA_SUFFIXES):
+        return FileKind.OTHER
+    if _names_requirements(stem, suffix, name, posixpath.basename(parent)):
+        return FileKind.REQUIREMENTS
+    if _CONDA.fullmatch(name) and (not head or b"dependencies:" in head):
+        return FileKind.REQUIREMENTS
+    if _DOCKERFILE.fullmatch(name) and suffix not in (".py", ".md", ".sh"):
+        return FileKind.DOCKERFILE
+    if _MAKEFILE.fullmatch(name) and suffix not in (".py", ".md", ".sh"):
+        return FileKind.MAKEFILE
+    known = _BY_SUFFIX.get(suffix)
+    return known if known is not None else _by_shebang(head)
+
+
+def _names_requirements(stem: str, suffix: str, name: str, folder: str) -> bool:
+    if name in _REQUIREMENT_NAMES:
+        return True
+    if suffix not in (".txt", ".in", ".pip"):
+        return False
+    return bool(_REQUIREMENTS_TXT.fullmatch(stem)) or folder in ("requirements", "constraints")
+
+
+def _by_shebang(head: bytes) -> FileKind:
+    match = _SHEBANG.match(head)
+    if match is None:
+        return FileKind.OTHER
+    return FileKind.PYTHON if match.group(1) else FileKind.SHELL
+
+
+def is_auxiliary(path: str) -> bool:
+    """Whether ``path`` (relative to the project) is a test, a document, or others' code."""
+    folder, name = posixpath.split(path)
+    return bool(_AUXILIARY_FILE.fullmatch(name)) or any(
+        part.lower() in _AUXILIARY_FOLDERS for part in folder.split("/")
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """A file found by the walk."""
+
+    kind: FileKind
+    size: int
+
+
+class Project:
+    """A project's files; facts are read when asked for, and kept.
+
+    No path outside ``root`` is ever opened: a link that leads out of it is a problem.
+    """
+
+    def __init__(
+        self, root: Path, found: Mapping[str, _File], problems: Sequence[Problem] = ()
+    ) -> None:
+        self.root = root
+        self._found = dict(found)
+        self._walk_problems = tuple(problems)
+        self._facts: dict[str, Optional[Facts]] = {}
+        self._folders: Optional[frozenset[str]] = None
+
+    @classmethod
+    def open(cls, root: Union[str, os.PathLike[str]], *, exclude: Sequence[str] = ()) -> Project:
+        """The project at ``root`` (a folder, or one file of it).
+
+        ``exclude`` has gitignore patterns relative to ``root``. ``.gitignore`` itself is not
+        honoured: launch scripts with private paths are often ignored. Raises
+        :class:`FileNotFoundError` when there is no such path.
+        """
+        path = Path(os.path.realpath(root))
+        if path.is_file():
+            only = _file_at(path, path.name)
+            return cls(path.parent, {path.name: only})
+        if not path.is_dir():
+            raise FileNotFoundError(f"no such file or folder: {os.fspath(root)}")
+        walk = _Walk(path, exclude)
+        walk.run()
+        return cls(path, walk.found, walk.problems)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of all files walked, relative, posix, sorted."""
+        return tuple(self._found)
+
+    def kind(self, path: str) -> FileKind:
+        """Kind of a file, walked or found by :meth:`find`."""
+        known = self._found.get(path)
+        return known.kind if known is not None else _file_at(self.root / path, path).kind
+
+    def is_auxiliary(self, path: str) -> bool:
+        """Whether ``path`` is a test, a document, or others' code (:func:`is_auxiliary`)."""
+        return is_auxiliary(path)
+
+    # --- facts ---
+
+    def read(self, path: str) -> Optional[Facts]:
+        """Facts of one file by its kind; None when it is of no kind that is read.
+
+        Never raises: what could not be read is in the facts' ``problems``.
+        """
+        if path not in self._facts:
+            self._facts[path] = self._read(path, self._bytes(path))
+        return self._facts[path]
+
+    def python_files(self) -> Iterator[PythonFile]:
+        """Facts of Python files and notebooks with a trace of GPU work, in path order."""
+        for path in self._of(PYTHON_KINDS):
+            facts = self._relevant_python(path)
+            if facts is not None:
+                yield facts
+
+    def scripts(self) -> Iterator[ScriptFile]:
+        """Facts of shell scripts, Makefiles and Dockerfiles, in path order."""
+        for path in self._of(SCRIPT_KINDS):
+            facts = self.read(path)
+            if isinstance(facts, ScriptFile):
+                yield facts
+
+    def configs(self) -> Iterator[ConfigFile]:
+        """Facts of YAML, JSON and TOML files, in path order."""
+        for path in self._of(CONFIG_KINDS):
+            facts = self.read(path)
+            if isinstance(facts, ConfigFile):
+                yield facts
+
+    def requirements(self) -> Iterator[RequirementsFile]:
+        """Facts of requirements, setup, environment and lock files, in path order."""
+        for path in self._of(frozenset({FileKind.REQUIREMENTS})):
+            facts = self.read(path)
+            if isinstance(facts, RequirementsFile):
+                yield facts
+
+    def git_config(self) -> Optional[GitConfig]:
+        """Facts of ``.git/config``, when the project has one within its root."""
+        path = self._git_config_path()
+        facts = self.read(path) if path else None
+        return facts if isinstance(facts, GitConfig) else None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Problems of the walk and of every file read so far, sorted by place."""
+        found = list(self._walk_problems)
+        for facts in self._facts.values():
+            if facts is not None:
+                found += facts.problems
+        return tuple(sorted(found, key=lambda problem: (problem.location, problem.message)))
+
+    def _of(self, kinds: frozenset[FileKind]) -> Iterator[str]:
+        return (path for path, file in self._found.items() if file.kind in kinds)
+
+    # --- finding ---
+
+    def find(self, path: str, relative_to: str = "", directory: str = "") -> Optional[str]:
+        """The project file that a command or a configuration names, or None.
+
+        ``relative_to`` is the file that names it and ``directory`` where its ``cd``s led.
+        Tried in turn: the naming file's folder, its parents, up to the project's root; a
+        script may be started from any of them.
+        """
+        if not path or "\0" in path or "\n" in path or path.startswith("~"):
+            return None
+        if posixpath.isabs(path):
+            return self._within(posixpath.relpath(path, self.root.as_posix()))
+        if posixpath.isabs(directory):
+            return self.find(posixpath.join(directory, path))
+        folder = posixpath.dirname(relative_to)
+        while True:
+            found = self._within(posixpath.join(folder, directory, path))
+            if found is not None or not folder:
+                return found
+            folder = posixpath.dirname(folder)
+
+    def _within(self, path: str) -> Optional[str]:
+        """Normalised ``path`` when it is a regular file inside the root."""
+        normal = posixpath.normpath(path)
+        if normal == ".." or normal.startswith("../"):
+            return None
+        if normal in self._found or self._real_file(normal):
+            return normal
+        return None
+
+    def _real_file(self, path: str) -> bool:
+        try:
+            full = self.root / path
+            return full.is_file() and _is_inside(full, self.root)
+        except (OSError, ValueError):
+            return False
+
+    def _git_config_path(self) -> Optional[str]:
+        if self._real_file(".git/config"):
+            return ".git/config"
+        # A worktree or submodule: ``.git`` is a file that names the folder.
+        if not self._real_file(".git"):
+            return None
+        try:
+            with (self.root / ".git").open("rb") as file:
+                text = file.read(_HEAD).decode("utf-8", "replace")
+        except OSError:
+            return None
+        match = re.match(r"gitdir: *(.+)", text)
+        return self.find(posixpath.join(match.group(1).strip(), "config")) if match else None
+
+    # --- reading ---
+
+    def _relevant_python(self, path: str) -> Optional[PythonFile]:
+        if path not in self._facts:
+            from flake8_gpu_training.sources.python import is_relevant
+
+            data = self._bytes(path)
+            if isinstance(data, bytes) and not is_relevant(data):
+                return None
+            self._facts[path] = self._read(path, data)
+        facts = self._facts[path]
+        return facts if isinstance(facts, PythonFile) else None
+
+    def _bytes(self, path: str) -> Union[bytes, Problem]:
+        """The file's content, or why it is not read."""
+        full = self.root / path
+        kind = self.kind(path)
+        limit = MAX_BYTES.get(kind, 0)
+        try:
+            if not _is_inside(full, self.root) or not full.is_file():
+                return Problem(ProblemKind.UNREADABLE, "not a file of the project", Location(path))
+            with full.open("rb") as file:
+                data = file.read(limit + 1)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "cannot be read"
+            return Problem(ProblemKind.UNREADABLE, reason, Location(path))
+        if len(data) > limit and kind is not FileKind.OTHER:
+            return Problem(
+                ProblemKind.TOO_LARGE, f"larger than {limit:,} bytes, not read", Location(path)
+            )
+        return data
+
+    def _read(self, path: str, data: Union[bytes, Problem]) -> Optional[Facts]:
+        kind = FileKind.GIT_CONFIG if path == self._git_path(path) else self.kind(path)
+        if kind is FileKind.OTHER:
+            return None
+        if isinstance(data, Problem):
+            return _CONTAINERS[kind](path, problems=(data,))
+        return _READERS[kind](data, path)
+
+    def _git_path(self, path: str) -> Optional[str]:
+        """``path`` when it is a git configuration (a submodule's lies in ``.git/modules``)."""
+        return path if path.startswith(".git/") and path.endswith("/config") else None
+
+
+def _is_inside(full: Path, root: Path) -> bool:
+    real = os.path.realpath(full)
+    return real == str(root) or real.startswith(str(root).rstrip(os.sep) + os.sep)
+
+
+def _file_at(full: Path, path: str) -> _File:
+    kind = kind_of(path)
+    try:
+        size = full.stat().st_size
+        if kind is FileKind.OTHER or _CONDA.fullmatch(full.name.lower()):
+            kind = kind_of(path, _head(str(full)))
+    except OSError:
+        size = 0
+    return _File(kind, size)
+
+
+def _head(full: str) -> bytes:
+    with open(full, "rb") as file:  # noqa: PTH123 - a str from scandir
+        return file.read(_HEAD)
+
+
+# --- the walk -----------------------------------------------------------------------
+
+
+class _Walk:
+    """One walk over a folder; links to folders are not followed, so there are no loops."""
+
+    def __init__(self, root: Path, exclude: Sequence[str]) -> None:
+        self.root = root
+        self.found: dict[str, _File] = {}
+        self.problems: list[Problem] = []
+        self.exclude: Optional[pathspec.PathSpec] = _patterns(exclude)
+
+    def run(self) -> None:
+        """Fill ``found`` (in path order) and ``problems``."""
+        folders = [""]
+        while folders and len(self.found) < MAX_FILES:
+            folders += self._folder(folders.pop())
+        if folders:
+            self._note(ProblemKind.TOO_LARGE, f"more than {MAX_FILES:,} files, rest not seen", "")
+        self.found = dict(sorted(self.found.items()))
+
+    def _note(self, kind: ProblemKind, message: str, path: str) -> None:
+        self.problems.append(Problem(kind, message, Location(path or ".")))
+
+    def _folder(self, folder: str) -> list[str]:
+        """Note a folder's files; its subfolders that are to be walked."""
+        try:
+            with os.scandir(self.root / folder) as entries:
+                children = list(entries)
+        except OSError as error:
+            self._note(ProblemKind.UNREADABLE, error.strerror or "cannot be read", folder)
+            return []
+        if folder and _is_generated(posixpath.basename(folder), {c.name for c in children}):
+            return []
+        inner: list[str] = []
+        for entry in children:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            try:
+                path.encode("utf-8")
+            except UnicodeEncodeError:
+                shown = path.encode("utf-8", "replace").decode("utf-8")
+                self._note(ProblemKind.ENCODING, "a file name that is not UTF-8", shown)
+                continue
+            if self._is_folder(entry, path):
+                inner.append(path)
+        return inner
+
+    def _is_folder(self, entry: os.DirEntry[str], path: str) -> bool:
+        """Note ``entry`` if it is a file; whether it is a folder to walk."""
+        try:
+            if entry.is_symlink():
+                self._link(entry, path)
+                return False
+            if entry.is_dir(follow_symlinks=False):
+                return not self._is_skipped(entry.name) and not self._is_excluded(path + "/")
+            if entry.is_file(follow_symlinks=False) and not self._is_excluded(path):
+                self._file(entry, path)
+        except OSError as error:
+            self._note(ProblemKind.UNREADABLE, error.strerror or "cannot be read", path)
+        return False
+
+    def _is_skipped(self, name: str) -> bool:
+        return name in _SKIPPED or name.endswith((".egg-info", ".dist-info"))
+
+    def _is_excluded(self, path: str) -> bool:
+        return self.exclude is not None and self.exclude.match_file(path)
+
+    def _link(self, entry: os.DirEntry[str], path: str) -> None:
+        """A link inside the project leads to what is walked anyway; others are refused."""
+        if self._is_excluded(path):
+            return
+        if not _is_inside(Path(entry.path), self.root):
+            self._note(ProblemKind.UNREADABLE, "a link out of the project, not followed", path)
+
+    def _file(self, entry: os.DirEntry[str], path: str) -> None:
+        kind = kind_of(path)
+        size = 0
+        if kind is FileKind.OTHER:
+            if "." not in entry.name.lstrip("."):
+                kind = kind_of(path, _head(entry.path))
+        elif kind is FileKind.REQUIREMENTS and _CONDA.fullmatch(entry.name.lower()):
+            kind = kind_of(path, _head(entry.path))
+        self.found[path] = _File(kind, size)
+
+
+def _is_generated(name: str, children: set[str]) -> bool:
+    if children & _MARKERS:
+        return True
+    pattern = _GENERATED.get(name)
+    return pattern is not None and any(pattern.fullmatch(child) for child in children)
+
+
+def _patterns(exclude: Sequence[str]) -> Optional[pathspec.PathSpec]:
+    if not exclude:
+        return None
+    import pathspec
+
+    return pathspec.GitIgnoreSpec.from_lines(exclude)
+
+
+# --- readers, each imported when first needed ----------------------------------------
+
+
+def _read_python(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.python import read_python
+    from flake8_gpu_training.sources.text import decode
+
+    text, problems = decode(data, path)
+    facts = read_python(text, path)
+    return dataclasses.replace(facts, problems=(*problems, *facts.problems))
+
+
+def _read_notebook(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.notebook import read_notebook
+
+    return read_notebook(data, path)
+
+
+def _script_reader(module: str, function: str) -> Callable[[bytes, str], Facts]:
+    def read(data: bytes, path: str) -> Facts:
+        from importlib import import_module
+
+        from flake8_gpu_training.sources.text import decode
+
+        text, problems = decode(data, path)
+        reader = getattr(import_module(f"flake8_gpu_training.sources.{module}"), function)
+        facts: ScriptFile = reader(text, path)
+        return dataclasses.replace(facts, problems=(*problems, *facts.problems))
+
+    return read
+
+
+def _read_yaml(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.job import with_job
+    from flake8_gpu_training.sources.yaml_source import read_yaml
+
+    return with_job(read_yaml(data, path))
+
+
+def _read_json(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.json_source import read_json
+
+    return read_json(data, path)
+
+
+def _read_toml(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.toml_source import read_toml
+
+    return read_toml(data, path)
+
+
+def _read_requirements(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.requirements import read_requirements
+
+    return read_requirements(data, path)
+
+
+def _read_git_config(data: bytes, path: str) -> Facts:
+    from flake8_gpu_training.sources.git import read_git_config
+
+    return read_git_config(data, path)
+
+
+_READERS: Mapping[FileKind, Callable[[bytes, str], Facts]] = {
+    FileKind.PYTHON: _read_python,
+    FileKind.NOTEBOOK: _read_notebook,
+    FileKind.SHELL: _script_reader("shell", "read_shell"),
+    FileKind.MAKEFILE: _script_reader("makefile", "read_makefile"),
+    FileKind.DOCKERFILE: _script_reader("dockerfile", "read_dockerfile"),
+    FileKind.YAML: _read_yaml,
+    FileKind.JSON: _read_json,
+    FileKind.TOML: _read_toml,
+    FileKind.REQUIREMENTS: _read_requirements,
+    FileKind.GIT_CONFIG: _read_git_config,
+}
+_CONTAINERS: Mapping[FileKind, Callable[..., Facts]] = {
+    FileKind.PYTHON: PythonFile,
+    FileKind.NOTEBOOK: PythonFile,
+    FileKind.SHELL: ScriptFile,
+    FileKind.MAKEFILE: ScriptFile,
+    FileKind.DOCKERFILE: ScriptFile,
+    FileKind.YAML: ConfigFile,
+    FileKind.JSON: ConfigFile,
+    FileKind.TOML: ConfigFile,
+    FileKind.REQUIREMENTS: RequirementsFile,
+    FileKind.GIT_CONFIG: GitConfig,
+}
