@@ -104,11 +104,14 @@ class Launcher:
     """Who starts the processes, and how many.
 
     ``processes`` (per node) and ``nodes`` are settings, so that each carries its place.
+    ``options`` are the launcher's own flags (dashes as underscores) over the keys of its
+    configuration file: ``mixed_precision`` of ``accelerate launch`` and the like.
     """
 
     name: str = "python"
     processes: Setting = Setting("processes", Unknown("no launcher was seen"))
     nodes: Setting = Setting("nodes", Unknown("no launcher was seen"))
+    options: Mapping[str, Setting] = field(default_factory=_nothing)
 
     @property
     def world_size(self) -> Optional[int]:
@@ -146,7 +149,7 @@ class Hardware:
 class Model:
     """The model of a run; None where it cannot be told.
 
-    ``kind``: LLM, MLLM, video, image, audio, embedding, vision, or unknown.
+    ``kind``: LLM, MLLM, video, image, audio, embedding, encoder, vision, or unknown.
     """
 
     name: Optional[str] = None
@@ -158,6 +161,9 @@ class Model:
     heads: Optional[int] = None
     kv_heads: Optional[int] = None
     vocabulary: Optional[int] = None
+    intermediate_size: Optional[int] = None
+    """Width of the feed-forward layer (of one expert, in a mixture)."""
+    head_size: Optional[int] = None
     is_moe: bool = False
     is_hf_family: bool = False
     """A Transformers architecture (Liger kernels may exist for it)."""
