@@ -85,20 +85,46 @@ _BY_SUFFIX: Mapping[str, FileKind] = {
     ".toml": FileKind.TOML,
 }
 _REQUIREMENT_NAMES = frozenset(
-    (
-        "pyproject.toml setup.py setup.cfg pipfile pipfile.lock poetry.lock uv.lock pdm.lock "
-        "pixi.toml"
-    ).split()
+    [
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "pipfile",
+        "pipfile.lock",
+        "poetry.lock",
+        "uv.lock",
+        "pdm.lock",
+        "pixi.toml",
+    ]
 )
 # Well-known names that configure something else, or hold data.
 _OTHER_NAMES = frozenset(
-    (
-        "package.json package-lock.json tsconfig.json composer.json tokenizer.json vocab.json "
-        "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt "
-        "mkdocs.yml mkdocs.yaml .pre-commit-config.yaml .readthedocs.yaml .readthedocs.yml "
-        "codecov.yml .codecov.yml citation.cff pnpm-lock.yaml rust-toolchain.toml cargo.toml "
-        "trainer_state.json model_index.json pixi.lock"
-    ).split()
+    [
+        "package.json",
+        "package-lock.json",
+        "tsconfig.json",
+        "composer.json",
+        "tokenizer.json",
+        "vocab.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "merges.txt",
+        "mkdocs.yml",
+        "mkdocs.yaml",
+        ".pre-commit-config.yaml",
+        ".readthedocs.yaml",
+        ".readthedocs.yml",
+        "codecov.yml",
+        ".codecov.yml",
+        "citation.cff",
+        "pnpm-lock.yaml",
+        "rust-toolchain.toml",
+        "cargo.toml",
+        "trainer_state.json",
+        "model_index.json",
+        "pixi.lock",
+    ]
 )
 _DATA_SUFFIXES = (".index.json", ".ipynb_checkpoints")
 _REQUIREMENTS_TXT = re.compile(r"(?:^|.*[-_.])(?:requirements?|constraints?|reqs?)(?:[-_.].*)?")
@@ -110,11 +136,28 @@ _MAKEFILE = re.compile(r"(?:gnu)?makefile(?:[-_.].*)?")
 _SHEBANG = re.compile(rb"#!.*?\b(?:(python|pypy)[\d.]*|((?:ba|da|z|k)?sh))\b")
 
 _SKIPPED = frozenset(
-    (
-        ".git .hg .svn .bzr node_modules bower_components __pycache__ site-packages .mypy_cache "
-        ".pytest_cache .ruff_cache .hypothesis .tox .nox .eggs .ipynb_checkpoints .cache .idea "
-        ".hydra .terraform"
-    ).split()
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".bzr",
+        "node_modules",
+        "bower_components",
+        "__pycache__",
+        "site-packages",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".tox",
+        ".nox",
+        ".eggs",
+        ".ipynb_checkpoints",
+        ".cache",
+        ".idea",
+        ".hydra",
+        ".terraform",
+    ]
 )
 # A folder of this name is generated when it also holds such an entry.
 _GENERATED: Mapping[str, re.Pattern[str]] = {
@@ -127,11 +170,32 @@ _GENERATED: Mapping[str, re.Pattern[str]] = {
 _MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "trainer_state.json"})
 
 _AUXILIARY_FOLDERS = frozenset(
-    (
-        "test tests testing unittest unittests doc docs third_party third-party thirdparty "
-        "3rdparty 3rd_party vendor vendored _vendor external externals extern .github .circleci "
-        ".gitlab .buildkite .devcontainer .vscode"
-    ).split()
+    [
+        "test",
+        "tests",
+        "testing",
+        "unittest",
+        "unittests",
+        "doc",
+        "docs",
+        "third_party",
+        "third-party",
+        "thirdparty",
+        "3rdparty",
+        "3rd_party",
+        "vendor",
+        "vendored",
+        "_vendor",
+        "external",
+        "externals",
+        "extern",
+        ".github",
+        ".circleci",
+        ".gitlab",
+        ".buildkite",
+        ".devcontainer",
+        ".vscode",
+    ]
 )
 _AUXILIARY_FILE = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py|.*\.gitlab-ci\.ya?ml")
 
@@ -421,7 +485,7 @@ class _Walk:
         self.root = root
         self.found: dict[str, _File] = {}
         self.problems: list[Problem] = []
-        self.exclude: Optional[pathspec.PathSpec] = _patterns(exclude)
+        self.exclude: Optional[pathspec.GitIgnoreSpec] = _patterns(exclude)
 
     def run(self) -> None:
         """Fill ``found`` (in path order) and ``problems``."""
@@ -503,7 +567,7 @@ def _is_generated(name: str, children: set[str]) -> bool:
     return pattern is not None and any(pattern.fullmatch(child) for child in children)
 
 
-def _patterns(exclude: Sequence[str]) -> Optional[pathspec.PathSpec]:
+def _patterns(exclude: Sequence[str]) -> Optional[pathspec.GitIgnoreSpec]:
     if not exclude:
         return None
     import pathspec
