@@ -31,7 +31,7 @@ def recommend(run: Run, practices: Mapping[str, Any]) -> Optional[Change]:
         spelling = framework.spellings.get(practice)
         if spelling is None:
             return None
-        written[spelling.parameter] = spelling.written(value)
+        written.update(spelling.parameters(value))
     return write(run, written)
 
 

@@ -32,7 +32,8 @@ class Spelling:
     ``values`` maps our value to the framework's where they differ
     (``{"flash_attention_2": "flash_attn"}``). ``default`` is our value when the user writes
     nothing, ``source`` where that default was read. ``aliases``: other accepted names of
-    the parameter, older versions' among them.
+    the parameter, older versions' among them. ``instead``: our values that other parameters
+    carry (``{"fp16": {"fp16": True}}``).
     """
 
     parameter: str
@@ -40,6 +41,11 @@ class Spelling:
     default: Any = ABSENT
     source: str = ""
     aliases: tuple[str, ...] = ()
+    instead: Mapping[Any, Mapping[str, Any]] = field(default_factory=_nothing)
+
+    def parameters(self, value: Any) -> Mapping[str, Any]:
+        """The parameters to write so that the practice is ``value``."""
+        return self.instead.get(value) or {self.parameter: self.written(value)}
 
     def written(self, value: Any) -> Any:
         """Our ``value`` as the framework has it."""

@@ -35,7 +35,8 @@ class RunKind(enum.Enum):
 
 
 # The profile: what a run does, in one vocabulary for all frameworks. A framework module
-# maps its own parameters to these names and values (see frameworks/base.py).
+# maps its own parameters to these names and values (see frameworks/base.py). "none" is the
+# string "none" where the values are names, and None where they are numbers.
 PRACTICES: Mapping[str, str] = MappingProxyType(
     {
         "precision": "compute precision: bf16, fp16, fp32, pure-bf16, fp8",
