@@ -1,0 +1,169 @@
+"""Scores: verdicts in, points out; nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Optional
+
+from flake8_gpu_training.checks.base import Evidence, Item, Status
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.verdicts import Verdict
+from report_builder.audits import Audit, Category
+
+# Of two checks that serve one item, the graver answer stands.
+_GRAVITY = (
+    Status.RECOMMENDED,
+    Status.PARTIAL,
+    Status.ENABLED,
+    Status.DISABLED,
+    Status.UNKNOWN,
+    Status.NOT_APPLICABLE,
+)
+_NOT_JUDGED = Text("此版本尚未检查该项", "not judged by this version")
+
+
+@dataclass(frozen=True)
+class ScoredItem:
+    """One item with its status; ``points`` earned of ``max_points``, ``lost`` to be gained."""
+
+    id: str
+    title: Text
+    code: str
+    status: Status
+    points: float
+    max_points: float
+    lost: float = 0.0
+    group: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    current: Text = Text("", "")
+    action: Text = Text("", "")
+
+
+@dataclass(frozen=True)
+class ScoredCategory:
+    """A category's points; ``score`` is None where the category does not apply."""
+
+    category: Category
+    score: Optional[float]
+    attainment: Optional[float]
+    items: tuple[ScoredItem, ...]
+
+    @property
+    def maximum(self) -> Optional[int]:
+        """The category's maximum, or None where it does not apply."""
+        return None if self.score is None else self.category.maximum
+
+
+@dataclass(frozen=True)
+class ScoredAudit:
+    """An audit's points over the categories that apply."""
+
+    audit: Audit
+    score: float
+    maximum: int
+    attainment: Optional[float]
+    categories: tuple[ScoredCategory, ...]
+
+
+def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
+    """The audit's scores, or None when no check serves any of its items."""
+    served: dict[str, list[ScoredItem]] = {}
+    for verdict in verdicts:
+        for item in verdict.check.items:
+            if item.audit == audit.id:
+                served.setdefault(item.category, []).append(_score_item(verdict, item))
+    if not served:
+        return None
+    categories = tuple(_score_category(c, served.get(c.id, [])) for c in audit.categories)
+    applying = [c for c in categories if c.score is not None]
+    earned, lost = _points([item for c in categories for item in c.items])
+    return ScoredAudit(
+        audit,
+        _rounded(earned),
+        sum(c.category.maximum for c in applying),
+        _attainment(earned, lost),
+        categories,
+    )
+
+
+def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
+    judgement = verdict.judgement
+    status = _status(item, judgement.status, judgement.variant)
+    share = {Status.ENABLED: 1.0, Status.PARTIAL: judgement.share}.get(status, 0.0)
+    to_gain = status in (Status.PARTIAL, Status.RECOMMENDED)
+    return ScoredItem(
+        item.id,
+        Text(item.id, item.id),
+        verdict.check.code,
+        status,
+        item.points * share,
+        item.points,
+        item.points * (1 - share) if to_gain else 0.0,
+        f"{item.category}/{item.group}" if item.group else "",
+        judgement.evidence if status is judgement.status else (),
+        judgement.current if status is judgement.status else Text("", ""),
+        judgement.action if to_gain else Text("", ""),
+    )
+
+
+def _status(item: Item, status: Status, variant: str) -> Status:
+    """The status of ``item`` when its check says ``status`` about ``variant``."""
+    everywhere = (Status.NOT_APPLICABLE, Status.UNKNOWN, Status.DISABLED)
+    if not item.variant or item.variant == variant or status in everywhere:
+        return status
+    return Status.DISABLED
+
+
+def _score_category(category: Category, served: Sequence[ScoredItem]) -> ScoredCategory:
+    items = _ordered(category, _merged(served))
+    applying = any(item.status is not Status.NOT_APPLICABLE for item in items)
+    if category.optional and not applying:
+        return ScoredCategory(category, None, None, items)
+    earned, lost = _points(items)
+    return ScoredCategory(category, _rounded(earned), _attainment(earned, lost), items)
+
+
+def _merged(items: Iterable[ScoredItem]) -> dict[str, ScoredItem]:
+    found: dict[str, ScoredItem] = {}
+    for item in items:
+        other = found.get(item.id)
+        if other is None or _GRAVITY.index(item.status) < _GRAVITY.index(other.status):
+            found[item.id] = item
+    return found
+
+
+def _ordered(category: Category, found: dict[str, ScoredItem]) -> tuple[ScoredItem, ...]:
+    """Items in the audit's order; those without a check are not judged, those unlisted last."""
+    listed = dict(category.items)
+    named = [
+        replace(found[identifier], title=title)
+        if identifier in found
+        else ScoredItem(identifier, title, "", Status.UNKNOWN, 0.0, 0.0, current=_NOT_JUDGED)
+        for identifier, title in listed.items()
+    ]
+    return (*named, *(item for key, item in found.items() if key not in listed))
+
+
+def _points(items: Sequence[ScoredItem]) -> tuple[float, float]:
+    """Points earned and points to be gained; alternatives count once, for the best."""
+    earned = sum(item.points for item in items if not item.group)
+    lost = sum(item.lost for item in items if not item.group)
+    grouped = sorted((item for item in items if item.group), key=lambda item: item.group)
+    for _, members in groupby(grouped, key=lambda item: item.group):
+        alternatives = list(members)
+        best = max(item.points for item in alternatives)
+        reachable = max((item.points + item.lost for item in alternatives if item.lost), default=0)
+        earned += best
+        lost += max(0.0, reachable - best)
+    return earned, lost
+
+
+def _attainment(earned: float, lost: float) -> Optional[float]:
+    """Earned share of what this run could earn; None when there is nothing to earn."""
+    return _rounded(earned / (earned + lost)) if earned + lost > 0 else None
+
+
+def _rounded(number: float) -> float:
+    return round(number + 0.0, 2)

@@ -1,0 +1,168 @@
+"""Scores, by totals worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from flake8_gpu_training.checks.base import Check, Evidence, Item, Judgement, Priority, Status
+from flake8_gpu_training.facts import Location
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.verdicts import Verdict
+from report_builder.audits import AUDITS, Audit, Category, audit_of
+from report_builder.scoring import ScoredAudit, score
+
+AT = Location("train.sh", 1)
+RUN = Run("train.sh:1", RunKind.TRAIN, "swift", AT, Place(PlaceKind.FLAGS, AT))
+AUDIT = Audit(
+    "toy",
+    Text("玩具", "Toy"),
+    "toy.md",
+    (
+        Category("A", Text("甲", "First"), 6, (("x", Text("某", "Some")),)),
+        Category("B", Text("乙", "Second"), 3, optional=True),
+    ),
+)
+
+
+def verdict(judgement: Judgement, *items: Item) -> Verdict:
+    check = Check("GPU901", "toy", Text("玩具", "Toy"), Priority.HIGH, lambda _: judgement, "", "")
+    check = Check(**{**check.__dict__, "items": items})
+    return Verdict(RUN, check, judgement)
+
+
+def item(name: str, points: float, category: str = "A", group: str = "", variant: str = "") -> Item:
+    return Item("toy", category, name, points, group, variant)
+
+
+def scored(*verdicts: Verdict) -> ScoredAudit:
+    result = score(AUDIT, verdicts)
+    assert result is not None
+    return result
+
+
+def statuses(result: ScoredAudit, category: int = 0) -> dict[str, Status]:
+    return {entry.id: entry.status for entry in result.categories[category].items}
+
+
+def test_enabled_earns_all_partial_its_share_and_recommended_nothing() -> None:
+    result = scored(
+        verdict(Judgement(Status.ENABLED), item("x", 2)),
+        verdict(Judgement(Status.PARTIAL, share=0.25), item("y", 2)),
+        verdict(Judgement(Status.RECOMMENDED), item("z", 1)),
+    )
+    category = result.categories[0]
+    assert category.score == 2.5  # 2 + 0.25 * 2
+    assert category.attainment == 0.5  # 2.5 / (2.5 + 1.5 lost of y + 1 of z)
+
+
+@pytest.mark.parametrize("status", [Status.DISABLED, Status.NOT_APPLICABLE, Status.UNKNOWN])
+def test_what_is_optional_inapplicable_or_unknown_costs_no_attainment(status: Status) -> None:
+    result = scored(
+        verdict(Judgement(Status.ENABLED), item("x", 2)),
+        verdict(Judgement(status), item("y", 4)),
+    )
+    assert result.categories[0].score == 2
+    assert result.categories[0].attainment == 1.0
+
+
+def test_best_of_alternatives_earns_the_group_once() -> None:
+    fa2 = item("fa2", 3, group="attention", variant="flash_attention_2")
+    sdpa = item("sdpa", 3, group="attention", variant="sdpa")
+    result = scored(verdict(Judgement(Status.ENABLED, "flash_attention_2"), fa2, sdpa))
+    assert statuses(result)["fa2"] is Status.ENABLED
+    assert statuses(result)["sdpa"] is Status.DISABLED
+    assert (result.categories[0].score, result.categories[0].attainment) == (3, 1.0)
+
+
+def test_weaker_alternative_earns_part_of_the_group() -> None:
+    fa2 = item("fa2", 3, group="attention", variant="flash_attention_2")
+    sdpa = item("sdpa", 3, group="attention", variant="sdpa")
+    result = scored(verdict(Judgement(Status.PARTIAL, "sdpa", 0.5), fa2, sdpa))
+    assert statuses(result)["sdpa"] is Status.PARTIAL
+    assert (result.categories[0].score, result.categories[0].attainment) == (1.5, 0.5)
+
+
+def test_when_no_alternative_is_on_only_the_best_is_recommended() -> None:
+    members = [item(v, 4, group="zero", variant=v) for v in ("zero2", "zero3", "fsdp2")]
+    result = scored(verdict(Judgement(Status.RECOMMENDED, "zero2"), *members))
+    found = statuses(result)
+    assert [found[v] for v in ("zero2", "zero3", "fsdp2")] == [
+        Status.RECOMMENDED,
+        Status.DISABLED,
+        Status.DISABLED,
+    ]
+    assert result.categories[0].attainment == 0.0
+
+
+def test_alternatives_of_several_checks_count_once() -> None:
+    result = scored(
+        verdict(Judgement(Status.PARTIAL, share=0.5), item("ddp", 2, group="data")),
+        verdict(Judgement(Status.RECOMMENDED), item("zero", 3, group="data")),
+    )
+    assert result.categories[0].score == 1  # half of ddp
+    assert result.categories[0].attainment == pytest.approx(1 / 3, abs=0.01)  # 1 of zero's 3
+
+
+def test_optional_category_without_applicable_item_leaves_the_total() -> None:
+    vision = verdict(Judgement(Status.NOT_APPLICABLE), item("frozen", 3, "B"))
+    result = scored(verdict(Judgement(Status.ENABLED), item("x", 6)), vision)
+    assert result.categories[1].score is None
+    assert result.categories[1].maximum is None
+    assert (result.score, result.maximum) == (6, 6)
+
+
+def test_optional_category_that_applies_counts() -> None:
+    vision = verdict(Judgement(Status.RECOMMENDED), item("frozen", 3, "B"))
+    result = scored(verdict(Judgement(Status.ENABLED), item("x", 6)), vision)
+    assert (result.score, result.maximum, result.attainment) == (6, 9, 0.67)
+
+
+def test_the_graver_of_two_checks_on_one_item_stands() -> None:
+    good = verdict(Judgement(Status.ENABLED), item("x", 2))
+    bad = verdict(Judgement(Status.PARTIAL, share=0.5), item("x", 2))
+    assert scored(good, bad).score == scored(bad, good).score == 1
+
+
+def test_a_listed_item_that_no_check_serves_is_unknown_and_weighs_nothing() -> None:
+    result = scored(verdict(Judgement(Status.ENABLED), item("y", 2)))
+    entry = result.categories[0].items[0]
+    assert (entry.id, entry.status, entry.max_points) == ("x", Status.UNKNOWN, 0)
+    assert result.attainment == 1.0
+
+
+def test_an_audit_without_any_item_has_no_score() -> None:
+    assert score(AUDIT, []) is None
+
+
+def test_evidence_goes_to_the_alternative_that_is_on() -> None:
+    evidence = Evidence("--attn_impl flash_attn", AT)
+    fa2 = item("fa2", 3, group="g", variant="fa2")
+    sdpa = item("sdpa", 3, group="g", variant="sdpa")
+    result = scored(verdict(Judgement(Status.ENABLED, "fa2", evidence=(evidence,)), fa2, sdpa))
+    found = {entry.id: entry.evidence for entry in result.categories[0].items}
+    assert found["fa2"] == (evidence,)
+    assert found["sdpa"] == ()
+
+
+@pytest.mark.parametrize(
+    ("identifier", "total"),
+    [
+        ("general", 52),
+        ("swift", 60),
+        ("llamafactory", 58),
+        ("videox-fun", 61),
+        ("flow-factory", 49),
+        ("transformers", 62),
+        ("vllm", 52),
+        ("sglang", 54),
+    ],
+)
+def test_category_maxima_add_up_to_the_total_of_the_audit(identifier: str, total: int) -> None:
+    audit = audit_of(identifier)
+    assert audit is not None
+    assert audit.maximum == total
+
+
+def test_files_of_the_audits_are_distinct() -> None:
+    assert len({audit.file for audit in AUDITS}) == len(AUDITS) == 8
