@@ -111,7 +111,7 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
 def _status(item: Item, status: Status, variant: str) -> Status:
     """The status of ``item`` when its check says ``status`` about ``variant``."""
     everywhere = (Status.NOT_APPLICABLE, Status.UNKNOWN, Status.DISABLED)
-    if not item.variant or item.variant == variant or status in everywhere:
+    if item.matches(variant) or status in everywhere:
         return status
     return Status.DISABLED
 

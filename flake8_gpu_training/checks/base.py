@@ -102,7 +102,8 @@ class Item:
     """One item of an audit that a check serves.
 
     ``points`` are earned when on. Items with the same ``group`` are alternatives: the group
-    is worth its largest points once. ``variant`` ties the item to ``Judgement.variant``.
+    is worth its largest points once. ``variant`` ties the item to ``Judgement.variant``; it
+    may name several, separated by ``|`` (``zero1|zero2``).
     """
 
     audit: str
@@ -111,6 +112,10 @@ class Item:
     points: float
     group: str = ""
     variant: str = ""
+
+    def matches(self, variant: str) -> bool:
+        """Whether a judgement about ``variant`` is about this item."""
+        return not self.variant or variant in self.variant.split("|")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from flake8_gpu_training.facts import (
     Document,
     Location,
     Origin,
+    Problem,
     PythonFile,
     Setting,
     Unknown,
@@ -225,6 +226,8 @@ class Run:
     hardware: Hardware = field(default_factory=Hardware)
     model: Model = field(default_factory=Model)
     versions: Mapping[str, str] = field(default_factory=_nothing)
+    problems: tuple[Problem, ...] = ()
+    """What could not be read in the run's files."""
     is_open: bool = False
     primary: bool = False
     single_file: bool = False
