@@ -212,7 +212,7 @@ class ClassDef:
 
 @dataclass(frozen=True)
 class PythonFile:
-    """Facts of one Python file (or notebook: locations then count lines of all code cells).
+    """Facts of one Python file, or of a notebook (places are those of the ``.ipynb`` file).
 
     ``bindings``: names with their last known value, module-level as ``NAME`` and local as
     ``function.name``; dicts are dicts whose leaves' places are in ``dict_entries``.
