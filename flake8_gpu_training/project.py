@@ -207,7 +207,7 @@ def kind_of(path: str, head: bytes = b"") -> FileKind:
     """
     parent, name = posixpath.split(path.lower())
     stem, suffix = posixpath.splitext(name)
-    if path == ".git/config" or path.endswith("/.git/config"):
+    if name == "config" and ".git" in parent.split("/"):
         return FileKind.GIT_CONFIG
     if name in _OTHER_NAMES or name.endswith(_DATA_SUFFIXES):
         return FileKind.OTHER
@@ -442,16 +442,17 @@ class Project:
         return data
 
     def _read(self, path: str, data: Union[bytes, Problem]) -> Optional[Facts]:
-        kind = FileKind.GIT_CONFIG if path == self._git_path(path) else self.kind(path)
+        kind = self.kind(path)
         if kind is FileKind.OTHER:
             return None
         if isinstance(data, Problem):
             return _CONTAINERS[kind](path, problems=(data,))
-        return _READERS[kind](data, path)
-
-    def _git_path(self, path: str) -> Optional[str]:
-        """``path`` when it is a git configuration (a submodule's lies in ``.git/modules``)."""
-        return path if path.startswith(".git/") and path.endswith("/config") else None
+        try:
+            return _READERS[kind](data, path)
+        except Exception as error:  # a reader's own fault must not cost the other files
+            message = f"the reader failed ({type(error).__name__})"
+            problem = Problem(ProblemKind.UNSUPPORTED, message, Location(path))
+            return _CONTAINERS[kind](path, problems=(problem,))
 
 
 def _is_inside(full: Path, root: Path) -> bool:

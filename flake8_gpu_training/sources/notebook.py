@@ -9,7 +9,6 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from json.decoder import scanstring
 from typing import Any, Union
 
 from flake8_gpu_training.facts import (
@@ -181,7 +180,7 @@ class _Cells:
         return self.text[self.position]
 
     def _string(self) -> str:
-        value, self.position = scanstring(self.text, self.position + 1, False)
+        value, self.position = _DECODER.parse_string(self.text, self.position + 1, False)
         return str(value)
 
     def _skip_value(self) -> Any:
