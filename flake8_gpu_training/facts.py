@@ -160,9 +160,15 @@ class Call:
     receiver: str = ""
     is_decorator: bool = False
     insert_at: Optional[Location] = None
-    """Where a further keyword is written: right after the last argument (or the paren)."""
+    """Where a further keyword is written: right after the last argument, behind the comma that
+    may trail it, or behind the opening parenthesis when there are no arguments. None when
+    nothing can be written (a decorator without parentheses, a lone generator)."""
     ends_with_comma: bool = False
+    """A comma trails the last argument, hence none is written before a further keyword."""
     end: Optional[Location] = None
+    """Right behind the closing parenthesis."""
+    guarded: bool = False
+    """Within its loop it stands in a branch (``if step % n == 0``): not made for each step."""
 
     @property
     def method(self) -> str:
