@@ -1,0 +1,935 @@
+"""Walks a shell script's syntax as a run would, and notes the commands it would start."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Callable, Optional
+
+from ..facts import Command, Heredoc, Location, Origin, Problem, ProblemKind, Setting, Unknown, Word
+from ._shell_expand import Expander, State, calculate
+from ._shell_syntax import (
+    AndOr,
+    Arithmetic,
+    Assignment,
+    Block,
+    Case,
+    For,
+    Function,
+    Group,
+    If,
+    Pipeline,
+    Program,
+    Redirect,
+    Simple,
+    Span,
+    Statement,
+    While,
+    walk,
+)
+from ._shell_values import (
+    Chunk,
+    Composed,
+    Field,
+    Source,
+    Value,
+    Variable,
+    is_known,
+    text_of,
+)
+from ._shell_words import Substitution
+from ._shell_wrappers import Unwrapped, unwrap
+
+Parse = Callable[[str], Program]
+
+MAX_COMMANDS = 20_000
+_MAX_STEPS = 100_000
+_MAX_NESTING = 8
+_MAX_CALLS = 16
+_MAX_CHARACTERS = 4_000_000
+"""Most text in composed scripts (``eval``, ``bash -c``) that is read for one file."""
+
+_SILENT = frozenset({"[", "[[", "test", ":", "true", "false"})
+_TESTS = _SILENT | {"grep", "command", "which", "type", "!"}
+_PYTHON = re.compile(r"python[0-9.]*$")
+_NAME = re.compile(r"[A-Za-z_]\w*\Z")
+_SUBSTITUTED = re.compile(r"\s*(pwd|dirname|basename|realpath|readlink|echo|printf|seq|cd|cat)\b")
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Where a statement stands."""
+
+    source: Source
+    conditional: bool = False
+    function: str = ""
+    depth: int = 0
+    wrappers: tuple[tuple[Word, ...], ...] = ()
+    stdin: Optional[Value] = None
+
+
+class Interpreter:
+    """Collects commands, written files and sourced scripts."""
+
+    def __init__(self, path: str, parse: Parse) -> None:
+        self.state = State(path)
+        self.commands: list[Command] = []
+        self.heredocs: list[Heredoc] = []
+        self.sourced: list[Word] = []
+        self.problems: list[Problem] = []
+        self._parse = parse
+        self._functions: dict[str, tuple[Function, _Context]] = {}
+        self._called: dict[str, int] = {}
+        self._steps = 0
+        self._characters = 0
+        self._output: Optional[Value] = None
+
+    def run(self, program: Program, source: Source, *, function: str = "") -> None:
+        """Walk a whole script."""
+        context = _Context(source, function=function)
+        self._statement(program.body, context)
+
+    def finish(self) -> None:
+        """Walk the functions that nothing called: something else may call them."""
+        self.state.dead = ""
+        for name, (function, context) in list(self._functions.items()):
+            if name not in self._called:
+                saved = self.state
+                self.state = saved.copy()
+                self.state.positional = None
+                inner = replace(context, conditional=True, function=name)
+                self._statement(function.body, inner)
+                self.state = saved
+
+    # --- statements -----------------------------------------------------------------
+
+    def _statement(self, statement: Statement, context: _Context) -> None:
+        self._steps += 1
+        if self.state.dead or self._steps > _MAX_STEPS:
+            return
+        if isinstance(statement, Simple):
+            self._simple(statement, context)
+        elif isinstance(statement, Block):
+            for item in statement.items:
+                self._statement(item, context)
+        elif isinstance(statement, AndOr):
+            self._and_or(statement, context)
+        elif isinstance(statement, Pipeline):
+            self._pipeline(statement, context)
+        elif isinstance(statement, Group):
+            self._group(statement, context)
+        elif isinstance(statement, If):
+            self._if(statement, context)
+        elif isinstance(statement, For):
+            self._for(statement, context)
+        elif isinstance(statement, While):
+            self._while(statement, context)
+        elif isinstance(statement, Case):
+            self._case(statement, context)
+        elif isinstance(statement, Function):
+            self._functions[statement.name] = (statement, context)
+        else:
+            self._arithmetic(statement, context)
+
+    def _branch(self, state: State, body: Statement, context: _Context) -> State:
+        """Walk ``body`` from a copy of ``state``; the state it leaves."""
+        saved, self.state = self.state, state.copy()
+        self._statement(body, context)
+        made, self.state = self.state, saved
+        return made
+
+    def _and_or(self, statement: AndOr, context: _Context) -> None:
+        chain: list[tuple[str, Statement]] = []
+        left: Statement = statement
+        while isinstance(left, AndOr):
+            chain.append((left.operator, left.right))
+            left = left.left
+        self._statement(left, context)
+        tested = _is_test(left, context.source)
+        for operator, right in reversed(chain):
+            if self.state.dead:
+                return
+            if operator == "&&" and not tested:
+                self._statement(right, context)
+                continue
+            after = self._branch(self.state, right, replace(context, conditional=True))
+            self.state.merge([self.state.copy(), after])
+            tested = tested or operator == "||"
+
+    def _pipeline(self, statement: Pipeline, context: _Context) -> None:
+        stdin = context.stdin
+        for stage in statement.stages:
+            self._output = None
+            self._branch(self.state, stage, replace(context, stdin=stdin))
+            stdin = self._output
+
+    def _group(self, statement: Group, context: _Context) -> None:
+        target = _written(statement.redirects)
+        feed = self._feed(statement.redirects, context)
+        inner = context if feed is None else replace(context, stdin=feed)
+        if statement.isolated:
+            self._branch(self.state, statement.body, inner)
+        else:
+            self._statement(statement.body, inner)
+        if target is not None:
+            self._output = None
+
+    def _if(self, statement: If, context: _Context) -> None:
+        ends: list[State] = []
+        inner = replace(context, conditional=True)
+        for i, (condition, body) in enumerate(statement.branches):
+            self._statement(condition, inner if i else context)
+            ends.append(self._branch(self.state, body, inner))
+        if statement.otherwise is None:
+            ends.append(self.state.copy())
+        else:
+            ends.append(self._branch(self.state, statement.otherwise, inner))
+        self.state.merge(ends)
+
+    def _case(self, statement: Case, context: _Context) -> None:
+        inner = replace(context, conditional=True)
+        ends = [self._branch(self.state, body, inner) for body in statement.bodies]
+        if not statement.exhaustive or not ends:
+            ends.append(self.state.copy())
+        self.state.merge(ends)
+
+    def _for(self, statement: For, context: _Context) -> None:
+        expander = self._expander(context)
+        fields = [field for span in statement.items or () for field in expander.fields(span)]
+        location = context.source.location(statement.start)
+        before = self.state.copy()
+        self._forget_assigned(statement.body)
+        if statement.variable:
+            self._set_loop_variable(statement, fields, location, context)
+        surely = any(is_known(field.value) for field in fields)
+        inner = context if surely else replace(context, conditional=True)
+        self._statement(statement.body, inner)
+        self._leave_loop(before, surely)
+
+    def _set_loop_variable(
+        self, statement: For, fields: Sequence[Field], location: Location, context: _Context
+    ) -> None:
+        name = statement.variable
+        if len(fields) == 1 and is_known(fields[0].value):
+            value = fields[0].value
+        else:
+            all_known = all(is_known(field.value) for field in fields)
+            texts = tuple(dict.fromkeys(field.text for field in fields)) if all_known else ()
+            unknown = Unknown(f"${name} is a loop variable", texts)
+            value = (Chunk(f"${name}", context.source, statement.start, unknown, False),)
+        self.state.set(name, Variable(value, location))
+
+    def _while(self, statement: While, context: _Context) -> None:
+        before = self.state.copy()
+        self._forget_assigned(statement)
+        self._statement(statement.condition, context)
+        surely = _endless(statement.condition, context.source)
+        inner = context if surely else replace(context, conditional=True)
+        self._statement(statement.body, inner)
+        self._leave_loop(before, surely)
+
+    def _leave_loop(self, before: State, surely: bool) -> None:
+        after = self.state.copy()
+        if after.dead == "break":
+            after.dead = ""
+        self.state.merge([after] if surely else [before, after])
+
+    def _forget_assigned(self, body: Statement) -> None:
+        """What a loop's body assigns may have changed since the loop began."""
+        for statement in walk(body):
+            if not isinstance(statement, Simple):
+                continue
+            for made in statement.assignments + statement.declared:
+                before = self.state.variables.get(made.name)
+                if before is None or (statement.words and not statement.declared):
+                    continue
+                self.state.set(made.name, _changing(made.name, before))
+
+    def _arithmetic(self, statement: Arithmetic, context: _Context) -> None:
+        text = context.source.text[statement.span.start : statement.span.end].strip("() \t\n")
+        match = re.match(r"([A-Za-z_]\w*)\s*(\+\+|--|[-+*/%]?=(?!=))\s*(.*)\Z", text, re.DOTALL)
+        if match is None:
+            return
+        name, sign, rest = match.groups()
+        expression = f"{name}{sign[0]}1" if sign in ("++", "--") else rest
+        if sign not in ("++", "--", "="):
+            expression = f"{name}{sign[0]}({rest})"
+        result = calculate(expression, self._known_text)
+        place = statement.span.start
+        unknown = None if result is not None else Unknown("arithmetic on unknown values")
+        shown = f"${name}" if result is None else str(result)
+        chunk = Chunk(shown, context.source, place, unknown, False)
+        self._set(name, Variable((chunk,), context.source.location(place)))
+
+    def _known_text(self, name: str) -> Optional[str]:
+        variable = self.state.variables.get(name)
+        value = None if variable is None else variable.plain()
+        return value if isinstance(value, str) else None
+
+    # --- variables ------------------------------------------------------------------
+
+    def _expander(self, context: _Context) -> Expander:
+        return Expander(context.source, self.state, self._substitute)
+
+    def _assigned(self, made: Assignment, context: _Context) -> Variable:
+        expander = self._expander(context)
+        location = context.source.location(made.start)
+        before = self.state.variables.get(made.name)
+        exported = before is not None and before.exported
+        if made.elements is not None:
+            fields = [field for span in made.elements for field in expander.fields(span)]
+            elements = tuple(field.value for field in fields)
+            if made.append and before is not None:
+                earlier = (before.value,) if before.elements is None else before.elements
+                elements = (*earlier, *elements)
+            return Variable((), location, exported, elements)
+        value = expander.value(made.value)
+        if made.index:
+            return self._element_set(made, value, before, location, context)
+        if made.append and before is not None:
+            if before.elements is not None:
+                first = (*before.elements[0], *value) if before.elements else value
+                return Variable((), location, exported, (first, *before.elements[1:]))
+            value = (*before.value, *value)
+        elif made.append:
+            unknown = Unknown(f"${made.name} is not set in the script")
+            chunk = Chunk(f"${{{made.name}}}", context.source, made.start, unknown, False)
+            value = (chunk, *value)
+        return Variable(value, location, exported)
+
+    def _element_set(
+        self,
+        made: Assignment,
+        value: Value,
+        before: Optional[Variable],
+        location: Location,
+        context: _Context,
+    ) -> Variable:
+        elements = list(before.elements or ()) if before is not None else []
+        index = calculate(made.index, self._known_text)
+        if index is not None and 0 <= index < len(elements):
+            elements[index] = value
+        elif index == len(elements):
+            elements.append(value)
+        else:
+            unknown = Unknown(f"elements of ${made.name} are set by index")
+            raw = f"${{{made.name}[@]}}"
+            elements = [(Chunk(raw, context.source, made.start, unknown, False),)]
+        return Variable((), location, before is not None and before.exported, tuple(elements))
+
+    def _set(self, name: str, variable: Variable) -> None:
+        self.state.set(name, variable)
+
+    def _forget(self, names: Sequence[str], reason: str, field: Field) -> None:
+        for name in names:
+            if _NAME.match(name):
+                chunk = Chunk(f"${name}", field.source, field.offset, Unknown(reason), False)
+                place = field.source.location(field.offset)
+                self._set(name, Variable((chunk,), place))
+
+    # --- simple commands ------------------------------------------------------------
+
+    def _simple(self, statement: Simple, context: _Context) -> None:
+        self._output = None
+        expander = self._expander(context)
+        fields = [field for span in statement.words for field in expander.fields(span)]
+        if not fields:
+            for made in statement.assignments:
+                self._set(made.name, self._assigned(made, context))
+            return
+        prefix = {made.name: self._assigned(made, context) for made in statement.assignments}
+        end = context.source.location(statement.words[-1].end)
+        self._command(fields, prefix, statement, context, end)
+
+    def _command(
+        self,
+        fields: list[Field],
+        prefix: Mapping[str, Variable],
+        statement: Simple,
+        context: _Context,
+        end: Optional[Location],
+    ) -> None:
+        name = fields[0].text
+        builtin = _BUILTINS.get(name)
+        if builtin is not None:
+            builtin(self, fields, statement, context)
+            return
+        if name in _SILENT:
+            return
+        if name in self._functions and is_known(fields[0].value):
+            self._call(name, fields, prefix, context)
+            return
+        found = unwrap([_unwrap_text(field) for field in fields])
+        if found is not None:
+            self._wrapped(found, fields, prefix, statement, context, end)
+            return
+        self._emit(fields, prefix, context, end)
+        self._streams(fields, statement, context)
+
+    def _emit(
+        self,
+        fields: Sequence[Field],
+        prefix: Mapping[str, Variable],
+        context: _Context,
+        end: Optional[Location],
+    ) -> None:
+        if len(self.commands) >= MAX_COMMANDS:
+            return
+        environment = self.state.environment()
+        if prefix:
+            own = {
+                name: Setting(name, variable.plain(), variable.location, Origin.ENVIRONMENT)
+                for name, variable in prefix.items()
+            }
+            environment = {**environment, **own}
+        words = tuple(field.word() for field in fields)
+        self.commands.append(
+            Command(
+                words=words,
+                location=words[0].location,
+                environment=environment,
+                wrappers=context.wrappers,
+                conditional=context.conditional,
+                function=context.function,
+                directory=self.state.directory,
+                end=end,
+            )
+        )
+
+    def _call(
+        self,
+        name: str,
+        fields: Sequence[Field],
+        prefix: Mapping[str, Variable],
+        context: _Context,
+    ) -> None:
+        calls = self._called.get(name, 0)
+        self._called[name] = calls + 1
+        if calls >= _MAX_CALLS or context.depth >= _MAX_NESTING:
+            return
+        function, defined = self._functions[name]
+        state = self.state
+        saved = (state.positional, state.locals)
+        state.positional = tuple(field.value for field in fields[1:])
+        state.locals = {}
+        restored: dict[str, Optional[Variable]] = {key: state.variables.get(key) for key in prefix}
+        for key, variable in prefix.items():
+            state.set(key, replace(variable, exported=True))
+        inner = replace(
+            context,
+            source=defined.source,
+            function=name,
+            depth=context.depth + 1,
+        )
+        self._statement(function.body, inner)
+        restored.update(state.locals or {})
+        for key, before in restored.items():
+            state.set(key, before)
+        state.positional, state.locals = saved
+        if state.dead != "exit":
+            state.dead = ""
+
+    # --- wrappers -------------------------------------------------------------------
+
+    def _wrapped(
+        self,
+        found: Unwrapped,
+        fields: list[Field],
+        prefix: Mapping[str, Variable],
+        statement: Simple,
+        context: _Context,
+        end: Optional[Location],
+    ) -> None:
+        wrapper = tuple(field.word() for field in fields[: found.count])
+        inner = replace(context, wrappers=(*context.wrappers, wrapper), depth=context.depth + 1)
+        if context.depth >= _MAX_NESTING:
+            self._emit(fields, prefix, context, end)
+            return
+        before = {name: self.state.variables.get(name) for name in prefix}
+        for name, variable in prefix.items():
+            self.state.set(name, replace(variable, exported=True))
+        for index in found.assignments:
+            name, variable = _env_assignment(fields[index])
+            before.setdefault(name, self.state.variables.get(name))
+            self.state.set(name, variable)
+        exec_ends = fields[0].text == "exec" and found.count < len(fields)
+        rest = fields[found.count : found.end]
+        if found.kind == "words" and rest:
+            self._command(rest, {}, statement, inner, end)
+        elif found.kind == "script":
+            script = fields[found.script]
+            arguments = tuple(field.value for field in fields[found.script + 2 :])
+            self._script(script.value, inner, arguments)
+        elif found.kind == "joined":
+            self._script(_joined(rest), inner)
+        elif found.kind == "stdin":
+            feed = self._feed(statement.redirects, context)
+            if feed is None:
+                self._emit(fields, prefix, context, end)
+            else:
+                self._script(feed, inner)
+        for name, earlier in before.items():
+            self.state.set(name, earlier)
+        if exec_ends:
+            self.state.dead = "exit"
+
+    def _script(
+        self,
+        value: Value,
+        context: _Context,
+        arguments: Optional[tuple[Value, ...]] = None,
+        *,
+        isolated: bool = True,
+    ) -> None:
+        """Walk shell text that the script holds as a value."""
+        text = text_of(value)
+        self._characters += len(text)
+        if self._characters > _MAX_CHARACTERS or context.depth > _MAX_NESTING:
+            return
+        source = Composed(value)
+        program = self._parse(text)
+        for trouble in program.troubles:
+            place = source.location(trouble.offset)
+            self.problems.append(Problem(ProblemKind.SYNTAX, trouble.message, place))
+        inner = replace(context, source=source, stdin=None)
+        if not isolated:
+            self._statement(program.body, inner)
+            return
+        saved, self.state = self.state, self.state.copy()
+        if arguments is not None:
+            self.state.positional = arguments
+        self._statement(program.body, inner)
+        self.state = saved
+
+    # --- streams --------------------------------------------------------------------
+
+    def _feed(self, redirects: Sequence[Redirect], context: _Context) -> Optional[Value]:
+        """What stands on standard input: a here-document, a here-string, or a pipe."""
+        for redirect in reversed(redirects):
+            if redirect.body is not None:
+                return self._document(redirect, context)
+            if redirect.operator == "<<<" and redirect.target is not None:
+                return self._expander(context).value(redirect.target)
+        return context.stdin
+
+    def _document(self, redirect: Redirect, context: _Context) -> Value:
+        span = redirect.body or Span(0, 0)
+        text = context.source.text[span.start : span.end]
+        if redirect.literal:
+            value: Value = (context.source.piece(text, span.start),)
+        else:
+            value = self._expander(context).document(span)
+        return _without_tabs(value) if redirect.operator.endswith("<<-") else value
+
+    def _streams(self, fields: Sequence[Field], statement: Simple, context: _Context) -> None:
+        """Follow text that a command passes on or writes to a file."""
+        name = posixpath.basename(fields[0].text)
+        operands = [field for field in fields[1:] if not field.text.startswith("-")]
+        target = self._target(statement.redirects, context)
+        output: Optional[Value] = None
+        if name == "cat" and not operands:
+            output = self._feed(statement.redirects, context)
+        elif name == "tee":
+            output = self._feed(statement.redirects, context)
+            for field in operands:
+                self._write(field.text, output, _appends(fields))
+        elif name in ("echo", "printf"):
+            output = _echoed(name, fields)
+        elif _PYTHON.match(name) and (len(fields) == 1 or fields[1].text == "-"):
+            feed = self._feed(statement.redirects, context)
+            self._write("-python", feed)
+        if target is not None and output is not None:
+            appends = any(redirect.operator == ">>" for redirect in statement.redirects)
+            self._write(target, output, appends)
+            output = None
+        self._output = output
+
+    def _target(self, redirects: Sequence[Redirect], context: _Context) -> Optional[str]:
+        span = _written(redirects)
+        if span is None:
+            return None
+        return text_of(self._expander(context).value(span))
+
+    def _write(self, target: str, value: Optional[Value], appends: bool = False) -> None:
+        if value is None or target in ("/dev/null", "/dev/stderr", "/dev/stdout", "/dev/tty"):
+            return
+        text = text_of(value)
+        location = value[0].location if value else Location(self.state.path)
+        if appends:
+            for i, earlier in enumerate(self.heredocs):
+                if earlier.target == target:
+                    self.heredocs[i] = replace(earlier, text=earlier.text + text)
+                    return
+        if len(self.heredocs) < MAX_COMMANDS:
+            self.heredocs.append(Heredoc(target, text, location))
+
+    # --- substitutions --------------------------------------------------------------
+
+    def _substitute(self, part: Substitution, source: Source) -> Optional[Value]:
+        """The output of ``$(…)`` where it is plain without running anything."""
+        if not _SUBSTITUTED.match(part.command) or len(part.command) > 20_000:
+            return None
+        inner = Composed((source.piece(part.command, part.command_offset),))
+        program = self._parse(part.command)
+        saved, self.state = self.state, self.state.copy()
+        try:
+            return self._printed(program.body, _Context(inner))
+        finally:
+            self.state = saved
+
+    def _printed(self, statement: Statement, context: _Context) -> Optional[Value]:
+        if isinstance(statement, Block):
+            made: Optional[Value] = None
+            for i, item in enumerate(statement.items):
+                made = self._printed(item, context)
+                if made is None or (made and i + 1 < len(statement.items)):
+                    return None
+            return made
+        if isinstance(statement, AndOr) and statement.operator == "&&":
+            left = self._printed(statement.left, context)
+            return self._printed(statement.right, context) if left == () else None
+        if isinstance(statement, Simple) and statement.words:
+            return self._printed_by(statement, context)
+        return None
+
+    def _printed_by(self, statement: Simple, context: _Context) -> Optional[Value]:
+        expander = self._expander(context)
+        fields = [field for span in statement.words for field in expander.fields(span)]
+        if not fields:
+            return None
+        name = fields[0].text
+        if name == "cat" and len(fields) == 1:
+            feed = self._feed(statement.redirects, context)
+            return None if feed is None else _stripped(feed)
+        if name == "echo":
+            return _stripped(_echoed("echo", fields) or ())
+        if not all(is_known(field.value) for field in fields):
+            return None
+        words = [field.text for field in fields]
+        if name == "cd" and len(words) == 2:
+            self.state.directory = _joined_path(self.state.directory, words[1])
+            return ()
+        text = _computed(words, self.state.directory)
+        if text is None:
+            return None
+        return (Chunk(text, context.source, statement.start, None, False),)
+
+
+def run_argv(interpreter: Interpreter, words: Sequence[Value]) -> None:
+    """Note the commands that an argument vector starts."""
+    fields = [Field(value, value[0].source, value[0].offset, text_of(value)) for value in words]
+    if fields:
+        last = fields[-1]
+        context = _Context(last.source)
+        end = last.source.location(last.offset + len(last.text))
+        interpreter._command(fields, {}, Simple(0), context, end)
+
+
+# --- builtins -----------------------------------------------------------------------
+
+
+def _declare(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    name = fields[0].text
+    flags = "".join(f.text[1:] for f in fields[1:] if f.text.startswith("-"))
+    exported = name == "export" or (name in ("declare", "typeset") and "x" in flags)
+    if name == "export" and "n" in flags:
+        return
+    pending = [(made.name, self._assigned(made, context)) for made in statement.declared]
+    for key, variable in pending:
+        if name == "local" or (name == "declare" and self.state.locals is not None):
+            _localise(self, key)
+        self._set(key, replace(variable, exported=exported or variable.exported))
+    for field in fields[1:]:
+        key, equals, _ = field.text.partition("=")
+        if not _NAME.match(key):
+            continue
+        if name == "local":
+            _localise(self, key)
+        if equals:
+            # ``export $NAME=value``: the assignment came out of an expansion.
+            self._set(key, replace(_env_assignment(field)[1], exported=exported))
+            continue
+        before = self.state.variables.get(key)
+        if before is not None and exported:
+            self._set(key, replace(before, exported=True))
+
+
+def _localise(self: Interpreter, name: str) -> None:
+    if self.state.locals is not None:
+        self.state.locals.setdefault(name, self.state.variables.get(name))
+
+
+def _unset(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    for field in fields[1:]:
+        self.state.set(field.text, None)
+
+
+def _change_directory(
+    self: Interpreter, fields: list[Field], statement: Simple, context: _Context
+) -> None:
+    operands = [field for field in fields[1:] if field.text not in ("-P", "-L", "--")]
+    if fields[0].text == "popd" or not operands or operands[0].text == "-":
+        self.state.directory = "$PWD"
+        return
+    self.state.directory = _joined_path(self.state.directory, operands[0].text)
+
+
+def _source_file(
+    self: Interpreter, fields: list[Field], statement: Simple, context: _Context
+) -> None:
+    if len(fields) > 1:
+        self.sourced.append(fields[1].word())
+
+
+def _leave(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    name = fields[0].text
+    self.state.dead = "break" if name == "continue" else name
+
+
+def _evaluate(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    inner = replace(context, depth=context.depth + 1)
+    self._script(_joined(fields[1:]), inner, isolated=False)
+
+
+def _set_options(
+    self: Interpreter, fields: list[Field], statement: Simple, context: _Context
+) -> None:
+    texts = [field.text for field in fields[1:]]
+    if "--" in texts:
+        at = texts.index("--")
+        self.state.positional = tuple(field.value for field in fields[at + 2 :])
+    if "-a" in texts or "allexport" in texts:
+        self.state.exports_all = True
+    if "+a" in texts:
+        self.state.exports_all = False
+
+
+def _shift(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    count = 1
+    if len(fields) > 1:
+        count = int(fields[1].text) if fields[1].text.isdigit() else -1
+    if self.state.positional is not None:
+        self.state.positional = self.state.positional[count:] if count >= 0 else None
+
+
+def _read(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    names = [field.text for field in fields[1:]]
+    self._forget(names, "read at run time", fields[0])
+
+
+def _print(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    if len(fields) > 2 and fields[1].text == "-v":
+        self._forget([fields[2].text], "printed at run time", fields[0])
+        return
+    end = context.source.location(statement.words[-1].end) if statement.words else None
+    self._emit(fields, {}, context, end)
+    self._streams(fields, statement, context)
+
+
+def _let(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    for field in fields[1:]:
+        match = re.match(r"[A-Za-z_]\w*", field.text)
+        if match is not None:
+            self._forget([match.group()], "arithmetic", field)
+
+
+_Builtin = Callable[[Interpreter, "list[Field]", Simple, _Context], None]
+_BUILTINS: Mapping[str, _Builtin] = {
+    "export": _declare,
+    "declare": _declare,
+    "typeset": _declare,
+    "local": _declare,
+    "readonly": _declare,
+    "unset": _unset,
+    "cd": _change_directory,
+    "pushd": _change_directory,
+    "popd": _change_directory,
+    "source": _source_file,
+    ".": _source_file,
+    "exit": _leave,
+    "return": _leave,
+    "break": _leave,
+    "continue": _leave,
+    "eval": _evaluate,
+    "set": _set_options,
+    "shift": _shift,
+    "read": _read,
+    "mapfile": _read,
+    "readarray": _read,
+    "getopts": _read,
+    "printf": _print,
+    "let": _let,
+}
+
+
+# --- helpers ------------------------------------------------------------------------
+
+
+def _is_test(statement: Statement, source: Source) -> bool:
+    """Whether ``statement && …`` asks a question, rather than does a first step."""
+    if isinstance(statement, Simple):
+        if not statement.words:
+            return False
+        first = statement.words[0]
+        return source.text[first.start : first.end] in _TESTS
+    if isinstance(statement, Pipeline) and statement.stages:
+        return _is_test(statement.stages[-1], source)
+    return isinstance(statement, (Arithmetic, Group, Block))
+
+
+def _endless(condition: Statement, source: Source) -> bool:
+    item = condition.items[0] if isinstance(condition, Block) else condition
+    if not isinstance(item, Simple) or len(item.words) != 1:
+        return False
+    return source.text[item.words[0].start : item.words[0].end] in ("true", ":", "false")
+
+
+def _changing(name: str, before: Variable) -> Variable:
+    """A variable that a loop assigns again."""
+    unknown = Unknown(f"${name} changes in a loop")
+    donor = next((c for value in (before.value, *(before.elements or ())) for c in value), None)
+    source = donor.source if donor is not None else Source("", "")
+    offset = donor.offset if donor is not None else 0
+    if before.elements is not None:
+        chunk = Chunk(f"${{{name}[@]}}", source, offset, unknown, False)
+        return replace(before, elements=(*before.elements, (chunk,)))
+    chunk = Chunk(f"${{{name}}}", source, offset, unknown, False)
+    return replace(before, value=(chunk,))
+
+
+def _unwrap_text(field: Field) -> str:
+    """The word's text; one that is unknown from its first character begins with ``$``."""
+    first = field.value[0] if field.value else None
+    if first is not None and first.unknown is not None and not first.text.startswith("$"):
+        return f"${field.text}"
+    return field.text
+
+
+def _env_assignment(field: Field) -> tuple[str, Variable]:
+    name, _, _ = field.text.partition("=")
+    left = len(name) + 1
+    value: list[Chunk] = []
+    for chunk in field.value:
+        if left >= len(chunk.text):
+            left -= len(chunk.text)
+            continue
+        value.append(chunk.part(left, len(chunk.text)) if left else chunk)
+        left = 0
+    return name, Variable(tuple(value), field.source.location(field.offset), True)
+
+
+def _joined(fields: Sequence[Field]) -> Value:
+    made: list[Chunk] = []
+    for i, field in enumerate(fields):
+        if i:
+            made.append(Chunk(" ", field.source, field.offset, None, False))
+        made.extend(field.value)
+    return tuple(made)
+
+
+def _written(redirects: Sequence[Redirect]) -> Optional[Span]:
+    """The file that standard output goes to."""
+    for redirect in reversed(redirects):
+        if redirect.operator in (">", ">>", ">|", "&>", "&>>"):
+            return redirect.target
+    return None
+
+
+def _appends(fields: Sequence[Field]) -> bool:
+    return any(field.text in ("-a", "--append") for field in fields)
+
+
+def _echoed(name: str, fields: Sequence[Field]) -> Optional[Value]:
+    """What ``echo`` or a ``printf`` without conversions prints."""
+    rest = list(fields[1:])
+    escapes = name == "printf"
+    if name == "echo":
+        while rest and re.fullmatch(r"-[neE]+", rest[0].text):
+            escapes = escapes or "e" in rest.pop(0).text
+    elif not rest or "%" in rest[0].text or len(rest) > 1:
+        return None
+    value = _joined(rest)
+    if escapes:
+        value = tuple(
+            Chunk(
+                chunk.text.replace("\\n", "\n").replace("\\t", "\t"),
+                chunk.source,
+                chunk.offset,
+                chunk.unknown,
+                chunk.verbatim and "\\" not in chunk.text,
+            )
+            for chunk in value
+        )
+    if name == "echo" and rest:
+        last = rest[-1]
+        value = (*value, Chunk("\n", last.source, last.offset, None, False))
+    return value
+
+
+def _stripped(value: Value) -> Value:
+    """Command substitution removes newlines at the end."""
+    chunks = list(value)
+    while chunks:
+        last = chunks.pop()
+        text = last.text.rstrip("\n")
+        if text:
+            return (*chunks, last.part(0, len(text)))
+    return ()
+
+
+def _without_tabs(value: Value) -> Value:
+    made: list[Chunk] = []
+    for chunk in value:
+        at = 0
+        for line in chunk.text.splitlines(keepends=True):
+            bare = line.lstrip("\t") if at or not made else line
+            start = at + len(line) - len(bare)
+            made.append(chunk.part(start, at + len(line)))
+            at += len(line)
+    return tuple(made)
+
+
+def _joined_path(directory: str, path: str) -> str:
+    joined = posixpath.normpath(posixpath.join(directory, path)) if path else directory
+    return "" if joined == "." else joined
+
+
+def _computed(words: Sequence[str], directory: str) -> Optional[str]:
+    """Output of the few commands that only rearrange their arguments."""
+    name = words[0]
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if name == "pwd" and "$" not in directory:
+        return directory or "."
+    if name == "dirname" and len(operands) == 1:
+        return posixpath.dirname(operands[0].rstrip("/")) or "."
+    if name == "basename" and operands:
+        base = posixpath.basename(operands[0].rstrip("/"))
+        suffix = operands[1] if len(operands) > 1 else ""
+        return base[: -len(suffix)] if suffix and base.endswith(suffix) else base
+    if name in ("realpath", "readlink") and len(operands) == 1:
+        return _joined_path(directory, operands[0]) or "."
+    if name == "seq":
+        return _sequence(words)
+    return None
+
+
+def _sequence(words: Sequence[str]) -> Optional[str]:
+    separator, rest = "\n", list(words[1:])
+    while rest and rest[0].startswith("-") and not rest[0][1:].isdigit():
+        flag = rest.pop(0)
+        if flag == "-s" and rest:
+            separator = rest.pop(0)
+        elif flag.startswith("-s"):
+            separator = flag[2:]
+        else:
+            return None
+    if not 1 <= len(rest) <= 3 or not all(re.fullmatch(r"-?\d{1,6}", word) for word in rest):
+        return None
+    numbers = [int(word) for word in rest]
+    first = numbers[0] if len(numbers) > 1 else 1
+    step = numbers[1] if len(numbers) == 3 else 1
+    if step <= 0 or numbers[-1] - first > 4096 * step:
+        return None
+    return separator.join(str(number) for number in range(first, numbers[-1] + 1, step))

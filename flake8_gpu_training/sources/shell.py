@@ -1,0 +1,292 @@
+"""Reads shell scripts: the commands they start, with every word expanded and placed.
+
+bashlex parses first; whatever it refuses goes to tree-sitter-bash, which reads any text.
+Nothing is run: what only a run could tell is :class:`~flake8_gpu_training.facts.Unknown`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Optional, Union
+
+from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
+from ._shell_interpreter import Interpreter
+from ._shell_syntax import Block, Program, Redirect, Simple, Trouble, walk
+from ._shell_values import Chunk, Source, Value, Variable
+
+MAX_SIZE = 2_000_000
+"""Longest script, in characters, that is read; the rest is left out."""
+MAX_BASHLEX = 64_000
+"""Longer scripts go to tree-sitter at once: bashlex reads about 300,000 characters a second."""
+_MAX_NESTING = 3
+"""bashlex parses ``$(`` once more at each level it is nested, so deep ones take for ever."""
+
+_DIRECTIVE = re.compile(r"#(SBATCH|PBS|BSUB|DSUB|\$)[ \t]+(-.*)$")
+_BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
+_LONG_NAMES: Mapping[str, Mapping[str, str]] = {
+    "SBATCH": {
+        "A": "account",
+        "a": "array",
+        "C": "constraint",
+        "c": "cpus-per-task",
+        "D": "chdir",
+        "d": "dependency",
+        "e": "error",
+        "F": "nodefile",
+        "G": "gpus",
+        "J": "job-name",
+        "L": "licenses",
+        "M": "clusters",
+        "m": "distribution",
+        "N": "nodes",
+        "n": "ntasks",
+        "o": "output",
+        "p": "partition",
+        "q": "qos",
+        "t": "time",
+        "w": "nodelist",
+        "x": "exclude",
+    },
+}
+
+
+def parse_program(text: str) -> Program:
+    """The syntax of shell text, from whichever parser understands it. Never raises."""
+    if not text.strip():
+        return Program(Block(), "bashlex")
+    if len(text) <= MAX_BASHLEX and _nesting(text) <= _MAX_NESTING:
+        from . import _shell_bashlex
+
+        try:
+            return _shell_bashlex.parse(text)
+        except Exception:  # bashlex raises whatever its parts raise, RecursionError included
+            pass
+    from . import _shell_treesitter
+
+    try:
+        return _shell_treesitter.parse(text)
+    except (RecursionError, MemoryError, ValueError) as error:
+        return Program(Block(), "tree-sitter", (Trouble(0, f"cannot be parsed: {error}"),))
+
+
+def _nesting(text: str) -> int:
+    """A bound on how deep command substitutions are nested."""
+    depth = deepest = 0
+    at = text.find("$(")
+    while 0 <= at < len(text) and deepest <= _MAX_NESTING:
+        if text.startswith("$(", at):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif text[at] == ")" and depth:
+            depth -= 1
+        match = _SUBSTITUTION_EDGE.search(text, at + 1)
+        if match is None:
+            break
+        at = match.start()
+    return deepest
+
+
+_SUBSTITUTION_EDGE = re.compile(r"\$\(|\)")
+
+
+def read_shell(
+    text: Union[str, bytes],
+    path: str,
+    *,
+    first_line: int = 1,
+    variables: Optional[Mapping[str, str]] = None,
+) -> ScriptFile:
+    """Facts of a shell script. Never raises: what cannot be read is a Problem.
+
+    ``variables``: what the environment or sourced files set. ``$0`` is ``path``, as if the
+    script were started from the project's root.
+    """
+    problems: list[Problem] = []
+    script = _decoded(text, path, first_line, problems)
+    source = Source(script, path, first_line)
+    program = parse_program(script)
+    interpreter = Interpreter(path, parse_program)
+    seed = Source("", path, first_line)
+    for name, value in (variables or {}).items():
+        chunk = Chunk(value, seed, 0, None, False)
+        interpreter.state.set(name, Variable((chunk,), None, exported=True))
+    interpreter.run(program, source)
+    assignments = {
+        name: Setting(name, variable.plain(), variable.location)
+        for name, variable in interpreter.state.variables.items()
+        if variable.location is not None
+    }
+    interpreter.finish()
+    problems.extend(
+        Problem(ProblemKind.SYNTAX, trouble.message, source.location(trouble.offset))
+        for trouble in program.troubles
+    )
+    directives, comments = _comments(script, source, program)
+    problems.extend(_broken_lines(script, source, program))
+    return ScriptFile(
+        path=path,
+        commands=tuple(interpreter.commands),
+        assignments=assignments,
+        directives=tuple(directives),
+        heredocs=tuple(interpreter.heredocs),
+        sourced=tuple(interpreter.sourced),
+        comments=tuple(comments),
+        parser=program.parser,
+        problems=tuple(problems + interpreter.problems),
+    )
+
+
+def read_command_line(text: str, path: str = "<launch-command>") -> tuple[Command, ...]:
+    """The commands of a line of shell text."""
+    return read_shell(text, path).commands
+
+
+def commands_from_argv(words: Sequence[Word]) -> tuple[Command, ...]:
+    """The commands an argument vector starts: one, or those of ``["bash", "-c", "…"]``."""
+    from ._shell_interpreter import run_argv
+
+    interpreter = Interpreter("", parse_program)
+    run_argv(interpreter, [_argument(word) for word in words])
+    return tuple(interpreter.commands)
+
+
+def command_from_argv(words: Sequence[Word]) -> Command:
+    """The command an argument vector is for: of several, the last, which the others prepare."""
+    commands = commands_from_argv(words)
+    if commands:
+        return commands[-1]
+    return Command(tuple(words), words[0].location if words else Location(""))
+
+
+def _argument(word: Word) -> Value:
+    source = _Fixed(word.location)
+    unknown = word.value if isinstance(word.value, Unknown) else None
+    return (Chunk(word.text, source, 0, unknown, unknown is None),)
+
+
+class _Fixed(Source):
+    """A source that knows one place only."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__("", location.path, location.line, location.column)
+
+    def location(self, offset: int) -> Location:
+        start = super().location(0)
+        return Location(start.path, start.line, start.column + offset)
+
+
+# --- text ---------------------------------------------------------------------------
+
+
+def _decoded(text: Union[str, bytes], path: str, first_line: int, problems: list[Problem]) -> str:
+    start = Location(path, first_line)
+    if isinstance(text, bytes):
+        if b"\0" in text[:8192]:
+            problems.append(Problem(ProblemKind.ENCODING, "a binary file", start))
+            return ""
+        data = text
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            message = f"not UTF-8: {error.reason} at byte {error.start}"
+            problems.append(Problem(ProblemKind.ENCODING, message, start))
+            text = data.decode("utf-8", "replace")
+    if len(text) > MAX_SIZE:
+        message = f"only the first {MAX_SIZE:,} characters were read"
+        problems.append(Problem(ProblemKind.TOO_LARGE, message, start))
+        text = text[:MAX_SIZE]
+    if "\r\n" in text:
+        # bash would take each carriage return for a part of a word; columns stay the same.
+        message = "lines end in CRLF: bash takes the carriage returns for text"
+        problems.append(Problem(ProblemKind.ENCODING, message, start))
+        text = text.replace("\r\n", "\n")
+    return text.replace("\0", " ")
+
+
+def _held(program: Program) -> list[tuple[int, int]]:
+    """Spans of here-documents and words: a ``#`` line in them is no comment."""
+    found: list[tuple[int, int]] = []
+    for statement in walk(program.body):
+        redirects: tuple[Redirect, ...] = getattr(statement, "redirects", ())
+        spans = [redirect.body for redirect in redirects if redirect.body is not None]
+        if isinstance(statement, Simple):
+            spans.extend(statement.words)
+            for made in statement.assignments + statement.declared:
+                # Comments may stand between the elements of an array.
+                spans.extend([made.value] if made.elements is None else made.elements)
+        found.extend((span.start, span.end) for span in spans)
+    return sorted(found)
+
+
+_COMMENT = re.compile(r"^[ \t]*(#.*)$", re.MULTILINE)
+
+
+def _comments(text: str, source: Source, program: Program) -> tuple[list[Setting], list[Setting]]:
+    """Batch directives, and the other comment lines."""
+    directives: list[Setting] = []
+    comments: list[Setting] = []
+    held = [span for span in _held(program) if "\n" in text[span[0] : span[1]]]
+    first_command = min((span[0] for span in _held(program)), default=len(text))
+    at = 0
+    for match in _COMMENT.finditer(text):
+        offset = match.start(1)
+        while at < len(held) and held[at][1] <= offset:
+            at += 1
+        if at < len(held) and held[at][0] <= offset:
+            continue
+        line = match.group(1)
+        location = source.location(offset)
+        directive = _DIRECTIVE.match(line) if offset == match.start() else None
+        if directive is not None:
+            # The scheduler stops reading at the first command.
+            if offset < first_command:
+                directives.extend(_directives(directive, location))
+        elif not line.startswith("#!"):
+            comments.append(Setting("#", line.lstrip("#").strip(), location))
+    return directives, comments
+
+
+def _directives(match: re.Match[str], location: Location) -> Iterator[Setting]:
+    names = _LONG_NAMES.get(match.group(1), {})
+    text = re.sub(r"\s+#.*$", "", match.group(2))
+    words = re.findall(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+", text)
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if not word.startswith("-"):
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("--") and word[1:2]:
+            short = word[1:2]
+            if len(word) > 2 and match.group(1) == "SBATCH":
+                name, equals, value = short, "=", word[2:].lstrip("=")
+            name = names.get(name, name)
+        if not equals and at < len(words) and not words[at].startswith("-"):
+            value = words[at]
+            at += 1
+        yield Setting(name, value.strip("\"'"), location)
+
+
+def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Problem]:
+    """Commands cut short by accident: the flags that follow belong to nothing."""
+    bodies = [
+        redirect.body
+        for statement in walk(program.body)
+        for redirect in getattr(statement, "redirects", ())
+        if redirect.body is not None
+    ]
+    for match in _BROKEN_CONTINUATION.finditer(text):
+        start = text.rfind("\n", 0, match.start()) + 1
+        held = any(body.start <= match.start() < body.end for body in bodies)
+        if not held and not text[start : match.start()].lstrip().startswith("#"):
+            message = "spaces follow the backslash: the command ends here"
+            yield Problem(ProblemKind.SYNTAX, message, source.location(match.start()))
+    for statement in walk(program.body):
+        if isinstance(statement, Simple) and statement.words:
+            word = statement.words[0]
+            if text.startswith("--", word.start):
+                shown = text[word.start : word.end].splitlines()[0][:40]
+                message = f"{shown} is no part of the command before it"
+                yield Problem(ProblemKind.SYNTAX, message, source.location(word.start))
