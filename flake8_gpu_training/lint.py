@@ -1,0 +1,96 @@
+"""Diagnostics of a file or a project: the part that flake8 and gpu-lint share."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Optional
+
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.facts import PythonFile
+from flake8_gpu_training.options import Options, on_hardware
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs, run_of_file
+from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.versions import pinned_versions
+from flake8_gpu_training.sources.python import read_python
+from flake8_gpu_training.sources.requirements import read_requirements
+from flake8_gpu_training.verdicts import Diagnostic, diagnostics, judge
+
+_PIN_FILES = (
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "requirements.txt",
+    "environment.yml",
+    "uv.lock",
+    "poetry.lock",
+)
+_ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+
+
+def lint_python(
+    text: str, path: str, options: Options, tree: Optional[ast.AST] = None
+) -> tuple[Diagnostic, ...]:
+    """Diagnostics of one Python file seen alone, in file order."""
+    versions = {**pins_around(str(Path(path).parent)), **options.versions}
+    file = read_python(text, path, tree)
+    return _of_runs(_runs_of_file(file, versions, options), options, {path})
+
+
+def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
+    """Diagnostics of all runs of a project, and of the Python files that no run reaches."""
+    runs = [_with_versions(run, options) for run in find_runs(project)]
+    reached = {path for run in runs for path in run.files}
+    versions = {**pinned_versions(project), **options.versions}
+    for file in project.python_files():
+        if file.path not in reached:
+            runs.extend(_runs_of_file(file, versions, options))
+    return _of_runs(runs, options, None)
+
+
+@lru_cache(maxsize=256)
+def pins_around(folder: str) -> Mapping[str, str]:
+    """Versions pinned by the nearest project around ``folder`` (nearest file wins)."""
+    found: dict[str, str] = {}
+    for parent in (Path(folder), *Path(folder).resolve().parents):
+        for name in _PIN_FILES:
+            path = parent / name
+            try:
+                data = path.read_bytes() if path.is_file() else b""
+            except OSError:
+                continue
+            for requirement in read_requirements(data, name).requirements if data else ():
+                if requirement.version:
+                    found.setdefault(requirement.name, requirement.version)
+        if any((parent / mark).exists() for mark in _ROOT_MARKS):
+            break
+    return found
+
+
+def _runs_of_file(
+    file: PythonFile, versions: Mapping[str, str], options: Options
+) -> tuple[Run, ...]:
+    return tuple(
+        run
+        for run in run_of_file(file, versions=versions)
+        if not options.frameworks or run.framework in options.frameworks
+    )
+
+
+def _with_versions(run: Run, options: Options) -> Run:
+    if not options.versions:
+        return run
+    return dataclasses.replace(run, versions={**run.versions, **options.versions})
+
+
+def _of_runs(
+    runs: Iterable[Run], options: Options, paths: Optional[set[str]]
+) -> tuple[Diagnostic, ...]:
+    checks = all_checks()
+    verdicts = [v for run in runs for v in judge(on_hardware(run, options), checks)]
+    found = diagnostics(verdicts, options.minimum)
+    return tuple(d for d in found if paths is None or d.location.path in paths)
