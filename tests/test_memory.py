@@ -1,0 +1,164 @@
+"""The memory model: hand-worked states, and runs whose memory their authors noted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from flake8_gpu_training.facts import Location, Setting, Unknown
+from flake8_gpu_training.memory import GIB, estimate, lora_parameters, model_states
+from flake8_gpu_training.models import model_of
+from flake8_gpu_training.runs.model import (
+    Hardware,
+    Launcher,
+    Model,
+    Place,
+    PlaceKind,
+    Run,
+    RunKind,
+)
+
+AT = Location("train.sh", 1)
+
+
+def run_of(model: str, ranks: int = 1, **practices: Any) -> Run:
+    values = {
+        "micro_batch_size": 1,
+        "max_length": 2048,
+        "precision": "bf16",
+        "attention": "sdpa",
+        "gradient_checkpointing": True,
+        **practices,
+    }
+    return Run(
+        "train.sh:1",
+        RunKind.TRAIN,
+        "swift",
+        AT,
+        Place(PlaceKind.FLAGS, AT),
+        launcher=Launcher("torchrun", Setting("processes", ranks), Setting("nodes", 1)),
+        model=model_of(model),
+        profile={name: Setting(name, value, AT) for name, value in values.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("stage", "bytes_per_parameter"),
+    [(0, 16), (1, 4 + 12 / 8), (2, 2 + 14 / 8), (3, 16 / 8)],
+)
+def test_model_states_follow_the_zero_stages(stage: int, bytes_per_parameter: float) -> None:
+    assert model_states(7e9, 8, stage) == pytest.approx(7e9 * bytes_per_parameter / GIB)
+
+
+def test_frozen_weights_cost_only_their_storage() -> None:
+    assert model_states(7e9, 1, 0, trained=1e7) == pytest.approx((14e9 + 14e7) / GIB)
+
+
+def test_lora_parameters_of_all_linear_layers() -> None:
+    # Qwen2.5-7B: 28 layers, hidden 3584, key/value width 512, feed-forward 18944.
+    per_rank = (3584 + 3584) * 2 + (3584 + 512) * 2 + (3584 + 18944) * 3
+    found = lora_parameters(model_of("Qwen/Qwen2.5-7B-Instruct"), 8)
+    assert found == pytest.approx(8 * 28 * per_rank, rel=0.01)
+
+
+# GiB per GPU noted by the authors of ms-swift's example scripts.
+NOTED = [
+    (17.2, "Qwen/Qwen2.5-7B-Instruct", 1, {"tuning": "lora", "lora_rank": 8}),
+    (76.0, "Qwen/Qwen2.5-7B-Instruct", 1, {"tuning": "full"}),
+    (22.0, "Qwen/Qwen2.5-7B-Instruct", 1, {"tuning": "lora", "packing": True}),
+    (38.0, "Qwen/Qwen2.5-7B-Instruct", 1, {"tuning": "full", "optimizer": "galore"}),
+    (
+        42.0,
+        "Qwen/Qwen2.5-7B",
+        4,
+        {
+            "tuning": "full",
+            "zero_stage": 3,
+            "packing": True,
+            "max_length": 16384,
+            "liger_kernel": True,
+            "attention": "flash_attention_2",
+        },
+    ),
+    (
+        50.0,
+        "Qwen/Qwen2.5-7B-Instruct",
+        4,
+        {
+            "tuning": "full",
+            "zero_stage": 3,
+            "packing": True,
+            "max_length": 8192,
+            "algorithm": "dpo",
+            "attention": "flash_attention_2",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("noted", "model", "ranks", "practices"), NOTED)
+def test_noted_memory_lies_in_the_range(
+    noted: float, model: str, ranks: int, practices: dict[str, Any]
+) -> None:
+    found = estimate(run_of(model, ranks, **practices))
+    assert found is not None
+    assert found.low <= noted <= found.high
+    assert found.total == pytest.approx(noted, rel=0.15)
+
+
+def test_estimate_lies_in_its_own_range() -> None:
+    found = estimate(run_of("Qwen/Qwen2.5-7B-Instruct", tuning="full", max_length=32768))
+    assert found is not None
+    assert found.low < found.total < found.high
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"gradient_checkpointing": True}, {"gradient_checkpointing": False}),
+        ({"attention": "flash_attention_2"}, {"attention": "eager"}),
+        ({"liger_kernel": True}, {"liger_kernel": False}),
+        ({"tuning": "lora"}, {"tuning": "full"}),
+        ({"tuning": "lora", "quantization_bits": 4}, {"tuning": "lora"}),
+        ({"zero_stage": 3}, {"zero_stage": 2}),
+        ({"zero_stage": 2, "offload_optimizer": "cpu"}, {"zero_stage": 2}),
+        ({"sequence_parallel": 4}, {"sequence_parallel": 1}),
+        ({"optimizer": "adamw_8bit"}, {"optimizer": "adamw_torch_fused"}),
+    ],
+)
+def test_what_saves_memory_lowers_the_estimate(
+    better: dict[str, Any], worse: dict[str, Any]
+) -> None:
+    base = {"packing": True, "max_length": 8192}
+    small = estimate(run_of("Qwen/Qwen2.5-7B", 8, **base, **better))
+    large = estimate(run_of("Qwen/Qwen2.5-7B", 8, **base, **worse))
+    assert small is not None
+    assert large is not None
+    assert small.total < large.total
+
+
+def test_whether_it_fits_is_told_only_when_the_range_is_clear() -> None:
+    run = run_of("Qwen/Qwen2.5-7B-Instruct", tuning="full")
+    verdicts = []
+    for gib in (141.0, 76.0, 24.0, None):
+        found = estimate(replace(run, hardware=Hardware(memory_gib=gib)))
+        assert found is not None
+        verdicts.append(found.fits)
+    assert verdicts == [True, None, False, None]
+
+
+def test_nothing_is_estimated_of_what_is_not_known() -> None:
+    run = run_of("Qwen/Qwen2.5-7B-Instruct")
+    unknown = Setting("max_length", Unknown("read at run time"), AT)
+    assert estimate(replace(run, model=Model())) is None
+    assert estimate(replace(run, kind=RunKind.SERVE)) is None
+    assert estimate(replace(run, profile={**run.profile, "max_length": unknown})) is None
+    assert estimate(replace(run, launcher=Launcher("torchrun"))) is None
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_senseless_sizes_give_no_estimate(size: int) -> None:
+    assert estimate(run_of("Qwen/Qwen2.5-7B", micro_batch_size=size)) is None
+    assert estimate(run_of("Qwen/Qwen2.5-7B", max_length=size)) is None
