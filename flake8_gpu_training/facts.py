@@ -115,11 +115,15 @@ class Problem:
 
 @dataclass(frozen=True)
 class Argument:
-    """A call's argument: evaluated value (or Unknown), its source text and place."""
+    """A call's argument: evaluated value (or Unknown), its source text and place.
+
+    ``location`` is the keyword's when there is one; ``text`` starts at ``value_location``.
+    """
 
     value: Any
     location: Location
     text: str = ""
+    value_location: Optional[Location] = None
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,10 @@ class FactBuilder:
     def argument(self, node: cst.BaseExpression, scope: Scope, place: cst.CSTNode) -> Argument:
         """An argument; ``place`` is the node it is reported at."""
         text = self._positions.text(node)
-        return Argument(self.value(node, scope), self._positions.at(place), text[:_MAX_TEXT])
+        positions = self._positions
+        return Argument(
+            self.value(node, scope), positions.at(place), text[:_MAX_TEXT], positions.at(node)
+        )
 
     def at(self, node: cst.CSTNode) -> Location:
         """Place of a node."""
