@@ -25,10 +25,10 @@ def recommend(run: Run, practices: Mapping[str, Any]) -> Optional[Change]:
 
     None when the run's framework has no parameter for one of them.
     """
-    framework = framework_of(run.framework)
+    spellings = framework_of(run.framework).spellings_of(run)
     written: dict[str, Any] = {}
     for practice, value in practices.items():
-        spelling = framework.spellings.get(practice)
+        spelling = spellings.get(practice)
         if spelling is None:
             return None
         written.update(spelling.parameters(value))

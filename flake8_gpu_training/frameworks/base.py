@@ -78,8 +78,8 @@ class Framework:
 
     ``id`` is the name in JSON (``frameworks.training``), ``audit`` the id of its own audit
     (empty for plain PyTorch), ``distribution`` its name on the package index.
-    ``derive(run)`` gives practices that take more than a renaming (DeepSpeed stage, tuning
-    with quantization, launcher-made DDP …) and wins over ``spellings``.
+    ``derive(run, spelled)`` gives practices that take more than a renaming (DeepSpeed stage,
+    tuning with quantization, launcher-made DDP …); it gets what ``spellings`` gave, and wins.
     """
 
     id: str
@@ -91,17 +91,23 @@ class Framework:
     bare_switches: bool = False
     """Whether a true flag takes no value (argparse ``store_true``)."""
     spellings: Mapping[str, Spelling] = field(default_factory=_nothing)
-    derive: Optional[Callable[[Run], Mapping[str, Setting]]] = None
+    dialect: Optional[Callable[[Run], Mapping[str, Spelling]]] = None
+    """The spellings of a run's version or mode, where they differ from ``spellings``."""
+    derive: Optional[Callable[[Run, Mapping[str, Setting]], Mapping[str, Setting]]] = None
+
+    def spellings_of(self, run: Run) -> Mapping[str, Spelling]:
+        """The spellings that hold for ``run``."""
+        return self.spellings if self.dialect is None else self.dialect(run)
 
     def profile(self, run: Run) -> dict[str, Setting]:
         """Practices of ``run``: written ones, framework defaults, derived ones."""
         found: dict[str, Setting] = {}
-        for practice, spelling in self.spellings.items():
+        for practice, spelling in self.spellings_of(run).items():
             setting = self._read(run, practice, spelling)
             if setting is not None:
                 found[practice] = setting
         if self.derive is not None:
-            found.update(self.derive(run))
+            found.update(self.derive(run, dict(found)))
         unheard = set(found) - set(PRACTICES)
         if unheard:
             raise KeyError(f"{self.id} derives unheard-of practices: {sorted(unheard)}")
@@ -111,9 +117,14 @@ class Framework:
         for name in (spelling.parameter, *spelling.aliases):
             written = run.settings.get(name)
             if written is not None:
+                value = spelling.read(written.value)
+                if value is None:  # a written null is the default
+                    value = spelling.default
+                if value is ABSENT:
+                    return None
                 return Setting(
                     practice,
-                    spelling.read(written.value),
+                    value,
                     written.location,
                     written.origin,
                     written.note or f"{name}={written.text or written.value}",

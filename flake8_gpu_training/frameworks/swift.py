@@ -1,0 +1,603 @@
+"""ms-swift: its parameters and defaults (2.x to 4.x, and ``megatron sft/pt/rlhf``)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.reading import (
+    by_default,
+    dtype,
+    find,
+    is_off,
+    is_true,
+    number,
+    parsed,
+    practice,
+    truth,
+    unknown,
+    warmup,
+)
+from flake8_gpu_training.runs.model import Run
+
+_TRAIN = "ms-swift 4.6.0 swift/trainers/arguments.py"
+_BASE = "ms-swift 4.6.0 swift/arguments/base_args/base_args.py"
+_DATA = "ms-swift 4.6.0 swift/arguments/base_args/data_args.py"
+_TEMPLATE = "ms-swift 4.6.0 swift/arguments/base_args/template_args.py"
+_MODEL = "ms-swift 4.6.0 swift/arguments/base_args/model_args.py"
+_QUANT = "ms-swift 4.6.0 swift/arguments/base_args/quant_args.py"
+_TUNER = "ms-swift 4.6.0 swift/arguments/tuner_args.py"
+_SFT = "ms-swift 4.6.0 swift/arguments/sft_args.py"
+_HF = "transformers 4.46 to 5.24 training_args.py"
+_CONFIG = "ms-swift 4.6.0 swift/config"
+_MEGATRON = "ms-swift 4.6.0 swift/megatron/arguments/megatron_args.py"
+
+_DTYPE = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_ATTENTION = {"flash_attention_2": "flash_attn"}
+_SHORTCUT = re.compile(r"(?:default-)?zero([0-3])(?:[_-](offload))?")
+
+_SPELLINGS: dict[str, Spelling] = {
+    "precision": Spelling("torch_dtype", _DTYPE, aliases=("dtype",)),
+    "tf32": Spelling("tf32", default=False, source=f"{_HF}: tf32 None; PyTorch: off"),
+    "attention": Spelling(
+        "attn_impl",
+        _ATTENTION,
+        "sdpa",
+        f"{_MODEL}: attn_impl None chooses between sdpa and eager",
+    ),
+    "gradient_checkpointing": Spelling(
+        "gradient_checkpointing", default=True, source=f"{_TRAIN}: gradient_checkpointing True"
+    ),
+    "vit_gradient_checkpointing": Spelling("vit_gradient_checkpointing"),
+    "micro_batch_size": Spelling(
+        "per_device_train_batch_size",
+        default=1,
+        source=f"{_TRAIN}: per_device_train_batch_size 1",
+        aliases=("batch_size",),
+    ),
+    "gradient_accumulation_steps": Spelling("gradient_accumulation_steps"),
+    "max_length": Spelling("max_length"),
+    "tuning": Spelling(
+        "tuner_type",
+        default="lora",
+        source=f"{_BASE}: tuner_type lora",
+        aliases=("train_type", "sft_type"),
+    ),
+    "quantization_method": Spelling(
+        "quant_method", default="none", source=f"{_QUANT}: quant_method None"
+    ),
+    "quantization_bits": Spelling(
+        "quant_bits",
+        default=None,
+        source=f"{_QUANT}: quant_bits None",
+        aliases=("quantization_bit",),
+    ),
+    "lora_rank": Spelling("lora_rank", default=8, source=f"{_TUNER}: lora_rank 8"),
+    "packing": Spelling("packing", default=False, source=f"{_BASE}: packing False"),
+    "padding_free": Spelling("padding_free", default=False, source=f"{_TEMPLATE}: False"),
+    "group_by_length": Spelling("group_by_length", default=False, source=f"{_TRAIN}: False"),
+    "liger_kernel": Spelling("use_liger_kernel", default=False, source=f"{_TRAIN}: False"),
+    "unsloth": Spelling(
+        "tuner_backend",
+        {True: "unsloth", False: "peft"},
+        False,
+        f"{_BASE}: tuner_backend peft",
+    ),
+    "torch_compile": Spelling("torch_compile", default=False, source=f"{_HF}: False"),
+    "optimizer": Spelling("optim", aliases=("optimizer",)),
+    "zero_stage": Spelling(
+        "deepspeed", {0: "zero0", 1: "zero1", 2: "zero2", 3: "zero3"}, 0, f"{_HF}: deepspeed None"
+    ),
+    "zero_hpz_partition_size": Spelling(
+        "zero_hpz_partition_size", default=1, source=f"{_SFT}: None"
+    ),
+    "autotp_size": Spelling("deepspeed_autotp_size", default=1, source=f"{_SFT}: None"),
+    "fsdp": Spelling("fsdp", {"full_shard": "fsdp2"}, "none", f"{_SFT}: fsdp None"),
+    "find_unused_parameters": Spelling("ddp_find_unused_parameters"),
+    "device_map": Spelling("device_map"),
+    "sequence_parallel": Spelling(
+        "sequence_parallel_size", default=1, source=f"{_TEMPLATE}: sequence_parallel_size 1"
+    ),
+    "dataloader_workers": Spelling(
+        "dataloader_num_workers", default=1, source=f"{_TRAIN}: None becomes 1 on Linux"
+    ),
+    "pin_memory": Spelling("dataloader_pin_memory", default=True, source=f"{_HF}: True"),
+    "persistent_workers": Spelling("dataloader_persistent_workers"),
+    "prefetch_factor": Spelling("dataloader_prefetch_factor"),
+    "preprocessing_workers": Spelling(
+        "dataset_num_proc",
+        default=1,
+        source=f"{_DATA}: dataset_num_proc 1",
+        aliases=("preprocess_num_proc",),
+    ),
+    "streaming": Spelling("streaming", default=False, source=f"{_DATA}: streaming False"),
+    "save_steps": Spelling("save_steps"),
+    "logging_steps": Spelling("logging_steps", default=5, source=f"{_TRAIN}: logging_steps 5"),
+    "report_to": Spelling(
+        "report_to", default=["tensorboard"], source=f"{_TRAIN}: report_to tensorboard"
+    ),
+    "lr_scheduler": Spelling(
+        "lr_scheduler_type", default="cosine", source=f"{_TRAIN}: lr_scheduler_type cosine"
+    ),
+    "warmup": Spelling("warmup_ratio"),
+    "max_grad_norm": Spelling("max_grad_norm", default=1.0, source=f"{_HF}: max_grad_norm 1.0"),
+    "freeze_vision": Spelling("freeze_vit", default=True, source=f"{_TUNER}: freeze_vit True"),
+    "model": Spelling("model", aliases=("model_id_or_path", "model_type")),
+    "dataset": Spelling("dataset", aliases=("cached_dataset",)),
+    "output_dir": Spelling("output_dir"),
+}
+
+_MEGATRON_SPELLINGS: dict[str, Spelling] = {
+    "precision": Spelling("torch_dtype", _DTYPE),
+    "attention": Spelling("attention_backend"),
+    "gradient_checkpointing": Spelling(
+        "recompute_granularity",
+        {True: "full", False: "none"},
+        True,
+        f"{_MEGATRON}: recompute_granularity selective",
+    ),
+    "vit_gradient_checkpointing": Spelling("vit_gradient_checkpointing"),
+    "micro_batch_size": Spelling(
+        "micro_batch_size", default=1, source=f"{_MEGATRON}: micro_batch_size 1"
+    ),
+    "max_length": Spelling("max_length"),
+    "tuning": Spelling(
+        "tuner_type",
+        default="full",
+        source=f"{_MEGATRON}: tuner_type full",
+        aliases=("train_type",),
+    ),
+    "lora_rank": Spelling("lora_rank", default=8, source=f"{_MEGATRON}: lora_rank 8"),
+    "packing": Spelling("packing", default=False, source=f"{_BASE}: packing False"),
+    "padding_free": Spelling("padding_free", default=True, source=f"{_MEGATRON}: True"),
+    "group_by_length": Spelling("group_by_length", default=False, source=f"{_MEGATRON}: False"),
+    "optimizer": Spelling("optimizer", default="adam", source=f"{_MEGATRON}: optimizer adam"),
+    "overlap_comm": Spelling(
+        "overlap_grad_reduce", default=False, source=f"{_MEGATRON}: overlap_grad_reduce False"
+    ),
+    "tensor_parallel": Spelling("tensor_model_parallel_size", default=1, source=_MEGATRON),
+    "pipeline_parallel": Spelling("pipeline_model_parallel_size", default=1, source=_MEGATRON),
+    "sequence_parallel": Spelling("context_parallel_size", default=1, source=_MEGATRON),
+    "expert_parallel": Spelling("expert_model_parallel_size", default=1, source=_MEGATRON),
+    "dataloader_workers": Spelling(
+        "dataloader_num_workers",
+        default=4,
+        source=f"{_MEGATRON}: dataloader_num_workers 4",
+        aliases=("num_workers",),
+    ),
+    "pin_memory": Spelling("dataloader_pin_memory", default=True, source=f"{_MEGATRON}: True"),
+    "persistent_workers": Spelling(
+        "dataloader_persistent_workers", default=True, source=f"{_MEGATRON}: True"
+    ),
+    "prefetch_factor": Spelling("dataloader_prefetch_factor", default=2, source=f"{_MEGATRON}: 2"),
+    "preprocessing_workers": _SPELLINGS["preprocessing_workers"],
+    "streaming": _SPELLINGS["streaming"],
+    "save_steps": Spelling(
+        "save_steps", default=500, source=f"{_MEGATRON}: save_steps 500", aliases=("save_interval",)
+    ),
+    "logging_steps": Spelling(
+        "logging_steps",
+        default=5,
+        source=f"{_MEGATRON}: logging_steps 5",
+        aliases=("log_interval",),
+    ),
+    "lr_scheduler": Spelling(
+        "lr_decay_style", default="cosine", source=f"{_MEGATRON}: lr_decay_style cosine"
+    ),
+    "warmup": Spelling("lr_warmup_fraction"),
+    "max_grad_norm": Spelling("clip_grad", default=1.0, source=f"{_MEGATRON}: clip_grad 1.0"),
+    "freeze_vision": Spelling("freeze_vit", default=True, source=f"{_MEGATRON}: True"),
+    "model": Spelling("model", aliases=("mcore_model", "load")),
+    "dataset": Spelling("dataset", aliases=("cached_dataset",)),
+    "output_dir": Spelling("output_dir", aliases=("save",)),
+}
+
+
+def is_megatron(run: Run) -> bool:
+    """Whether the run goes through ``megatron sft/pt/rlhf``."""
+    if run.command is None:
+        return False
+    words = [word.text for word in run.command.words[:4]]
+    if any("_megatron/" in word or "cli._megatron" in word for word in words):
+        return True
+    return bool(words) and words[0].rpartition("/")[2] == "megatron"
+
+
+def subcommand(run: Run) -> str:
+    """``sft``, ``pt``, ``rlhf`` … of the command, or an empty text."""
+    words = [word.text for word in run.command.words[:4]] if run.command else []
+    for word in words:
+        stem = word.rpartition("/")[2].rpartition(".")[0] or word
+        if stem in ("sft", "pt", "rlhf", "infer", "deploy", "rollout", "export", "eval", "app"):
+            return stem
+    return ""
+
+
+def _dialect(run: Run) -> Mapping[str, Spelling]:
+    if is_megatron(run):
+        return _MEGATRON_SPELLINGS
+    version = parsed(run.versions.get("ms-swift", ""))
+    if version >= (4,) or not run.versions.get("ms-swift"):
+        return _SPELLINGS
+    old = dict(_SPELLINGS)
+    old["tuning"] = Spelling(
+        "train_type",
+        default="lora",
+        source="ms-swift 3.12.6 swift/llm/argument/base_args/base_args.py: train_type lora",
+        aliases=("tuner_type", "sft_type"),
+    )
+    return old
+
+
+def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    if is_megatron(run):
+        return _derive_megatron(run, spelled)
+    found: dict[str, Setting] = {}
+    found.update(_precision(run))
+    found.update(_attention(run))
+    found.update(_checkpointing(run, spelled))
+    found.update(_accumulation(run, spelled))
+    found.update(_quantization(run, spelled))
+    found.update(_padding(run, spelled))
+    found.update(_optimizer(run))
+    found.update(_deepspeed(run, spelled))
+    found.update(_fsdp(run, spelled))
+    found.update(_loading(run, spelled))
+    found.update(_training(run))
+    found.update(_algorithm(run))
+    found.update(data_parallel(run, merged(found, spelled)))
+    return found
+
+
+def _precision(run: Run) -> dict[str, Setting]:
+    """``bf16``/``fp16`` when written, else what ``torch_dtype`` makes of them."""
+    for name, value in (("bf16", "bf16"), ("fp16", "fp16")):
+        setting = find(run, name)
+        if setting is not None and (not known(setting.value) or truth(setting.value)):
+            return {"precision": practice("precision", value, setting)}
+    setting = find(run, "torch_dtype", "dtype")
+    if setting is None or (known(setting.value) and dtype(setting.value) is None):
+        reason = "ms-swift takes bf16 or fp16 from the model's configuration"
+        return {"precision": unknown("precision", reason, "bf16", "fp16")}
+    if not known(setting.value):
+        return {"precision": practice("precision", setting.value, setting)}
+    written = dtype(setting.value)
+    if written == "fp32":
+        # float32 weights are trained with fp16 autocast (model_args.py, _init_mixed_precision).
+        off = find(run, "fp16")
+        value = "fp32" if off is not None and truth(off.value) is False else "fp16"
+        return {"precision": practice("precision", value, setting)}
+    return {"precision": practice("precision", written, setting)}
+
+
+def _attention(run: Run) -> dict[str, Setting]:
+    setting = find(run, "attn_impl")
+    if setting is not None and isinstance(setting.value, str):
+        value = setting.value.lower()
+        return {"attention": practice("attention", _flash(value), setting)}
+    old = find(run, "use_flash_attn")
+    if old is not None and setting is None and is_true(old):
+        return {"attention": practice("attention", "flash_attention_2", old)}
+    return {}
+
+
+def _flash(value: str) -> str:
+    return "flash_attention_2" if value in ("flash_attn", "flash_attention_2") else value
+
+
+def _checkpointing(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    whole = spelled.get("gradient_checkpointing")
+    if "vit_gradient_checkpointing" not in spelled and whole is not None:
+        note = f"{_TRAIN}: vit_gradient_checkpointing follows gradient_checkpointing"
+        found["vit_gradient_checkpointing"] = Setting(
+            "vit_gradient_checkpointing", whole.value, whole.location, whole.origin, note
+        )
+    arguments = find(run, "gradient_checkpointing_kwargs")
+    if arguments is not None and isinstance(arguments.value, dict):
+        value = truth(arguments.value.get("use_reentrant"))
+        if value is not None:
+            found["reentrant_checkpointing"] = practice("reentrant_checkpointing", value, arguments)
+    return found
+
+
+def _accumulation(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The default makes a global batch of 16: ``max(1, ceil(16 / batch / world size))``."""
+    if "gradient_accumulation_steps" in spelled:
+        return {}
+    batch = spelled.get("micro_batch_size")
+    size = number(batch.value) if batch is not None else None
+    world = run.launcher.world_size
+    if not size or not world:
+        return {}
+    steps = max(1, math.ceil(16 / size / world))
+    note = f"{_TRAIN}: ceil(16 / batch size / world size) = {steps}"
+    return by_default(run, "gradient_accumulation_steps", steps, note)
+
+
+def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    method = spelled.get("quantization_method")
+    bits = spelled.get("quantization_bits")
+    if method is not None and isinstance(method.value, str) and method.explicit:
+        value = "none" if is_off(method.value) else method.value.lower()
+        found["quantization_method"] = practice("quantization_method", value, method)
+        if value == "fp8" and (bits is None or not bits.explicit):
+            found["quantization_bits"] = practice("quantization_bits", 8, method)
+    if bits is not None and bits.value == 0:
+        found["quantization_bits"] = practice("quantization_bits", None, bits)
+    old = find(run, "quantization_bit")
+    if old is not None and number(old.value) and (method is None or not method.explicit):
+        found["quantization_method"] = practice("quantization_method", "bnb", old)
+    return found
+
+
+def _padding(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    packing = spelled.get("packing")
+    if packing is not None and packing.explicit and is_true(packing):
+        note = "packing turns padding_free on"
+        return {"padding_free": practice("padding_free", True, packing, note)}
+    return {}
+
+
+def _optimizer(run: Run) -> dict[str, Setting]:
+    galore = find(run, "use_galore")
+    if is_true(galore):
+        quantized = find(run, "galore_quantization")
+        name = "q-galore" if is_true(quantized) else "galore"
+        return {"optimizer": practice("optimizer", name, galore)}
+    setting = find(run, "optimizer", "optim")
+    if setting is not None and isinstance(setting.value, str):
+        return {"optimizer": practice("optimizer", setting.value.lower(), setting)}
+    return {} if setting is not None else default_optimizer(run)
+
+
+def default_optimizer(run: Run) -> dict[str, Setting]:
+    """Transformers' ``optim``: fused from 4.54 on when PyTorch is 2.8 or newer."""
+    transformers = parsed(run.versions.get("transformers", ""))
+    torch = parsed(run.versions.get("torch", ""))
+    fused = transformers >= (4, 54) and torch >= (2, 8)
+    name = "adamw_torch_fused" if fused else "adamw_torch"
+    note = f"transformers training_args.py: optim {name}"
+    return by_default(run, "optimizer", name, note)
+
+
+def _deepspeed(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = find(run, "deepspeed")
+    if setting is None or (known(setting.value) and is_off(setting.value)):
+        return {}
+    if isinstance(setting.value, str):
+        match = _SHORTCUT.fullmatch(setting.value)
+        if match is not None:
+            return _shortcut(setting, int(match.group(1)), bool(match.group(2)))
+    if run.deepspeed is None:
+        reason = "the DeepSpeed configuration was not found"
+        names = ("zero_stage", "offload_optimizer", "offload_param", "overlap_comm")
+        return {name: unknown(name, reason, at=setting.location) for name in names}
+    found = practices_from_deepspeed(run.deepspeed)
+    found.pop("precision", None)
+    for name in ("zero_hpz_partition_size", "autotp_size"):
+        written = spelled.get(name)
+        if written is not None and written.explicit:
+            found.pop(name, None)
+    return {name: value for name, value in found.items() if name not in _OWN or value.explicit}
+
+
+# The Hugging Face integration fills these from the arguments unless the file sets them.
+_OWN = ("micro_batch_size", "gradient_accumulation_steps", "max_grad_norm")
+
+
+def _shortcut(setting: Setting, stage: int, offloads: bool) -> dict[str, Setting]:
+    note = f"--deepspeed {setting.value} ({_CONFIG}/{str(setting.value).replace('default-', '')})"
+    values: dict[str, Any] = {
+        "zero_stage": stage,
+        "offload_optimizer": "cpu" if offloads else "none",
+        "offload_param": "cpu" if offloads and stage == 3 else "none",
+        "overlap_comm": False,
+    }
+    return {name: practice(name, value, setting, note) for name, value in values.items()}
+
+
+def _fsdp(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = find(run, "fsdp")
+    if setting is None or (known(setting.value) and is_off(setting.value)):
+        return {}
+    if setting.value != "fsdp2":
+        return {}
+    note = f"--fsdp fsdp2 ({_CONFIG}/fsdp2.json)"
+    return {
+        "fsdp": practice("fsdp", "full_shard", setting, note),
+        "fsdp_version": practice("fsdp_version", 2, setting, note),
+        "fsdp_offload": practice("fsdp_offload", False, setting, note),
+        "gradient_checkpointing": practice(
+            "gradient_checkpointing", True, setting, f"{note}: activation_checkpointing"
+        ),
+        "device_map": practice("device_map", "none", setting, note),
+    }
+
+
+def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    workers = spelled.get("dataloader_workers")
+    count = number(workers.value) if workers is not None else None
+    is_new = parsed(run.versions.get("ms-swift", "")) >= (4,)
+    if "persistent_workers" not in spelled and count is not None:
+        note = f"{_TRAIN}: True with workers" if is_new else "ms-swift 3.12.6: False"
+        found.update(by_default(run, "persistent_workers", is_new and count > 0, note))
+    if "prefetch_factor" not in spelled and count is not None:
+        value = 2 if count > 0 else None
+        found.update(by_default(run, "prefetch_factor", value, f"{_TRAIN}: 2 with workers"))
+    cached = find(run, "cached_dataset")
+    if cached is not None:
+        found["pretokenized"] = practice("pretokenized", not is_off(cached.value), cached)
+    else:
+        found.update(by_default(run, "pretokenized", False, f"{_DATA}: no cached_dataset"))
+    return found
+
+
+def _training(run: Run) -> dict[str, Setting]:
+    found = saving(run)
+    warm = warmup(find(run, "warmup_ratio"), find(run, "warmup_steps"))
+    if warm is not None:
+        found["warmup"] = warm
+    else:
+        found.update(by_default(run, "warmup", 0, f"{_HF}: no warm-up"))
+    return found
+
+
+def saving(run: Run) -> dict[str, Setting]:
+    """``save_steps`` as Transformers has it: 500 unless saving goes by epoch or not at all."""
+    strategy = find(run, "save_strategy")
+    if strategy is not None:
+        if not known(strategy.value):
+            return {"save_steps": practice("save_steps", strategy.value, strategy)}
+        if is_off(strategy.value) or str(strategy.value).lower() in ("epoch", "best"):
+            return {"save_steps": practice("save_steps", None, strategy)}
+    if find(run, "save_steps") is not None:
+        return {}
+    return by_default(run, "save_steps", 500, f"{_HF}: save_steps 500")
+
+
+def _algorithm(run: Run) -> dict[str, Setting]:
+    command = subcommand(run)
+    found: dict[str, Setting] = {}
+    written = find(run, "rlhf_type")
+    if command in ("sft", "pt"):
+        return {"algorithm": practice("algorithm", command, None, f"swift {command}")}
+    if command != "rlhf" and written is None:
+        return {}
+    if written is not None:
+        value = written.value.lower() if isinstance(written.value, str) else written.value
+        found["algorithm"] = practice("algorithm", value, written)
+    else:
+        found.update(by_default(run, "algorithm", "dpo", "ms-swift: rlhf_type dpo"))
+        value = "dpo"
+    if value in ("grpo", "gkd"):
+        found.update(_rollout(run, default=is_megatron(run)))
+    return found
+
+
+def _rollout(run: Run, default: bool) -> dict[str, Setting]:
+    engine = find(run, "use_vllm")
+    if engine is None:
+        note = f"ms-swift 4.6.0: use_vllm {default}"
+        return by_default(run, "rollout_engine", "vllm" if default else "none", note)
+    value: Any = engine.value
+    if known(value):
+        value = "vllm" if truth(value) else "none"
+    return {"rollout_engine": practice("rollout_engine", value, engine)}
+
+
+def _derive_megatron(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {"megatron": _is_on(run, "megatron")}
+    found["zero_stage"] = practice("zero_stage", 0, None, "Megatron runs without DeepSpeed")
+    found["fsdp"] = _megatron_fsdp(run)
+    found.update(_megatron_precision(run))
+    found.update(_megatron_attention(run))
+    found.update(_megatron_recompute(spelled))
+    found.update(_checkpointing(run, merged(found, spelled)))
+    found.update(_megatron_batch(run, spelled))
+    found.update(_padding(run, spelled))
+    offload = find(run, "optimizer_cpu_offload")
+    if offload is not None:
+        value: Any = "cpu" if is_true(offload) else "none"
+        found["offload_optimizer"] = practice("offload_optimizer", value, offload)
+    else:
+        note = f"{_MEGATRON}: optimizer_cpu_offload False"
+        found.update(by_default(run, "offload_optimizer", "none", note))
+    warm = warmup(find(run, "lr_warmup_fraction"), find(run, "lr_warmup_iters"))
+    if warm is not None:
+        found["warmup"] = warm
+    else:
+        found.update(by_default(run, "warmup", 0, f"{_MEGATRON}: lr_warmup_iters 0"))
+    found.update(_algorithm(run))
+    return found
+
+
+def _is_on(run: Run, name: str) -> Setting:
+    location = run.command.location if run.command is not None else None
+    text = run.command.text[:80] if run.command is not None else name
+    return Setting(name, True, location, note=text)
+
+
+def _megatron_fsdp(run: Run) -> Setting:
+    setting = find(run, "use_megatron_fsdp")
+    if setting is None or (known(setting.value) and not truth(setting.value)):
+        return practice("fsdp", "none", setting, f"{_MEGATRON}: use_megatron_fsdp False")
+    return practice("fsdp", "full_shard", setting)
+
+
+def _megatron_precision(run: Run) -> dict[str, Setting]:
+    fp8 = find(run, "fp8_format")
+    if fp8 is not None and not (known(fp8.value) and is_off(fp8.value)):
+        return {"precision": practice("precision", "fp8", fp8)}
+    return _precision(run)
+
+
+def _megatron_attention(run: Run) -> dict[str, Setting]:
+    setting = find(run, "attention_backend")
+    if setting is None:
+        note = f"{_MEGATRON}: attention_backend flash"
+        return by_default(run, "attention", "flash_attention_2", note)
+    names: Mapping[str, Optional[str]] = {
+        "flash": "flash_attention_2",
+        "flash_2": "flash_attention_2",
+        "flash_3": "flash_attention_3",
+        "flash_4": "flash_attention_4",
+        "fused": "sdpa",
+        "unfused": "eager",
+        "local": "eager",
+        "auto": "auto",
+    }
+    value = names.get(str(setting.value).lower(), setting.value) if known(setting.value) else None
+    return {"attention": practice("attention", value, setting)}
+
+
+def _megatron_recompute(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = spelled.get("gradient_checkpointing")
+    if setting is None or not isinstance(setting.value, str):
+        return {}
+    is_on = not is_off(setting.value)
+    return {"gradient_checkpointing": practice("gradient_checkpointing", is_on, setting)}
+
+
+def _megatron_batch(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Accumulation: global batch over micro-batch and data-parallel size."""
+    whole = find(run, "global_batch_size")
+    size = number(whole.value) if whole is not None else 16
+    micro = number(spelled["micro_batch_size"].value) if "micro_batch_size" in spelled else None
+    world = run.launcher.world_size
+    shared = 1.0
+    for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
+        part = number(spelled[name].value) if name in spelled else None
+        if part is None:
+            return {}
+        shared *= part
+    if not size or not micro or not world or not shared:
+        return {}
+    steps = max(1, int(size / micro / max(1.0, world / shared)))
+    note = f"global_batch_size {size:g} / micro_batch_size {micro:g} / data parallel size"
+    if whole is not None:
+        return {
+            "gradient_accumulation_steps": practice(
+                "gradient_accumulation_steps", steps, whole, note
+            )
+        }
+    return by_default(run, "gradient_accumulation_steps", steps, note)
+
+
+FRAMEWORK = Framework(
+    id="swift",
+    title="ms-swift",
+    audit="swift",
+    distribution="ms-swift",
+    spellings=_SPELLINGS,
+    dialect=_dialect,
+    derive=_derive,
+)
