@@ -26,7 +26,8 @@ from flake8_gpu_training.sources.text import decode
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 100
 MAX_ITEMS = 1000
-"""Items of a top-level array after which the file is data, not configuration."""
+MAX_ARRAY_BYTES = 100_000
+"""A top-level array with more than either is data, not configuration."""
 MAX_NUMBER = 400
 """Digits after which a number stays text: converting it costs quadratic time."""
 
@@ -65,6 +66,9 @@ def read_json(text: Union[str, bytes], path: str) -> ConfigFile:
     content, problems = decode(text, path)
     if any(problem.kind is ProblemKind.UNREADABLE for problem in problems):
         return ConfigFile(path, problems=problems)
+    if len(content) > MAX_ARRAY_BYTES and content.lstrip().startswith("["):
+        message = "data, not configuration (JSON)"
+        return _failed(path, ProblemKind.TOO_LARGE, message, Location(path))
     reader = _Reader(content, path)
     try:
         root = reader.read()

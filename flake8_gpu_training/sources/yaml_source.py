@@ -120,7 +120,9 @@ class _Builder:
 
     def _syntax(self, message: str, mark: Any) -> None:
         location = self._place(mark) if mark is not None else Location(self.path)
-        if _TEMPLATE.search(self.text):
+        if "nesting depth" in message:  # libyaml's own bound, met while it looks ahead
+            problem = Problem(ProblemKind.TOO_DEEP, message, location)
+        elif _TEMPLATE.search(self.text):
             problem = Problem(ProblemKind.UNSUPPORTED, "a template, not yet YAML", location)
         else:
             problem = Problem(ProblemKind.SYNTAX, message, location)
