@@ -581,11 +581,8 @@ def _patterns(exclude: Sequence[str]) -> Optional[pathspec.GitIgnoreSpec]:
 
 def _read_python(data: bytes, path: str) -> Facts:
     from flake8_gpu_training.sources.python import read_python
-    from flake8_gpu_training.sources.text import decode
 
-    text, problems = decode(data, path)
-    facts = read_python(text, path)
-    return dataclasses.replace(facts, problems=(*problems, *facts.problems))
+    return read_python(data, path)
 
 
 def _read_notebook(data: bytes, path: str) -> Facts:

@@ -116,14 +116,29 @@ def _script(node: Node, environment: _Environment) -> list[Command]:
 
     if not node.text.strip() or len(node.text) > _MAX_TEXT:
         return []
-    script = relocate(read_shell(node.text, node.location.path), _placing(node))
-    commands = []
-    for command in script.commands:
-        merged = {**environment, **command.environment}
-        # Folded text has no place of its own for a further flag.
-        end = command.end if node.content is not None else None
-        commands.append(replace(command, environment=merged, end=end))
+    values = {name: item.value for name, item in environment.items() if _is_text(item.value)}
+    script = read_shell(node.text, node.location.path, variables=values)
+    commands = [
+        _with(environment, command) for command in relocate(script, _placing(node)).commands
+    ]
+    if node.content is None:
+        # Folded text has no place of its own where a further flag could be written.
+        return [replace(command, end=None) for command in commands]
     return commands
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _with(environment: _Environment, command: Command) -> Command:
+    """``command`` in an environment; what it sets itself has precedence."""
+    own = {
+        name: setting
+        for name, setting in command.environment.items()
+        if name not in environment or setting.value != environment[name].value
+    }
+    return replace(command, environment={**environment, **own})
 
 
 def _placing(node: Node) -> Any:
@@ -140,6 +155,8 @@ def _placing(node: Node) -> Any:
 
 def _argv(nodes: list[Node], environment: _Environment) -> list[Command]:
     """The command that an argument vector starts; ``bash -c`` gives those of its script."""
+    from flake8_gpu_training.sources.shell import commands_from_argv
+
     for index in range(1, len(nodes)):
         started = all(_SHELL_SCRIPT_FLAG.fullmatch(n.text) is None for n in nodes[1:index])
         flag = _SHELL_SCRIPT_FLAG.fullmatch(nodes[index].text)
@@ -148,17 +165,7 @@ def _argv(nodes: list[Node], environment: _Environment) -> list[Command]:
     words = tuple(_word(node, environment) for node in nodes)
     if not words:
         return []
-    location = words[0].location
-    command = _unwrapped(Command(words, location, environment=dict(environment)))
-    return [command]
-
-
-def _unwrapped(command: Command) -> Command:
-    """``command`` without its wrappers (``torchrun`` stays, ``mpirun`` and the like go)."""
-    from flake8_gpu_training.sources.shell import command_from_argv
-
-    read = command_from_argv(command.words, command.environment)
-    return command if read is None else read
+    return [_with(environment, command) for command in commands_from_argv(words)]
 
 
 def _word(node: Node, environment: _Environment) -> Word:
