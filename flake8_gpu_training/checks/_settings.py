@@ -1,0 +1,61 @@
+"""How checks read a framework's own parameters, and the kinds of run they tell apart."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Origin, Setting, Unknown
+from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
+from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+MULTIMODAL = ("MLLM", "video", "image", "vision", "audio")
+TEXT_KINDS = ("LLM", "unknown")
+ROLLOUT = ("grpo", "gkd", "rloo", "ppo")
+"""Algorithms that generate completions while they train."""
+PREFERENCE = ("dpo", "orpo", "kto", "simpo", "cpo")
+
+TEXT_MODEL = Text("纯文本模型", "a text model")
+NOT_SWIFT = Text("非 ms-swift 任务", "not an ms-swift run")
+
+
+def parameter(run: Run, *names: str, default: Any = None, source: str = "") -> Setting:
+    """The framework's own parameter: as written, else its default, else Unknown.
+
+    ``source`` says where the default was read.
+    """
+    written = find(run, *names)
+    if written is not None:
+        return written
+    if run.is_open:
+        return Setting(names[0], Unknown("not all settings of the run could be read"))
+    note = f"{names[0]}={default} ({source})" if source else ""
+    return Setting(names[0], default, None, Origin.DEFAULT, note)
+
+
+def is_on(setting: Setting) -> bool:
+    """Whether a setting is known to be on: true, a number above 0, or a name."""
+    if not setting.known or is_off(setting.value):
+        return False
+    as_truth = truth(setting.value)
+    if as_truth is not None:
+        return as_truth
+    figure = number(setting.value)
+    return figure is None or figure > 0
+
+
+def has(run: Run, practice: str) -> bool:
+    """Whether the run's framework has a parameter for ``practice``."""
+    return practice in framework_of(run.framework).spellings
+
+
+def algorithm(run: Run) -> Optional[str]:
+    """What the run optimizes (``sft``, ``dpo`` …), or None when not known."""
+    value = run.value("algorithm")
+    return value.lower() if isinstance(value, str) else None
+
+
+def is_text(run: Run) -> bool:
+    """Whether nothing speaks for images, video or sound in the run's data."""
+    return run.model.kind in TEXT_KINDS
