@@ -91,6 +91,33 @@ class Interpreter:
         context = _Context(source, function=function)
         self._statement(program.body, context)
 
+    def run_text(self, value: Value, *, function: str = "", conditional: bool = False) -> None:
+        """Walk shell text that runs in a shell of its own (a recipe, a ``RUN``)."""
+        self._script(value, _Context(Source("", ""), conditional, function))
+
+    def run_words(
+        self, fields: Sequence[Field], *, function: str = "", conditional: bool = False
+    ) -> None:
+        """Note the commands that an argument vector starts."""
+        if fields:
+            last = fields[-1]
+            context = _Context(last.source, conditional, function)
+            end = last.source.location(last.offset + len(last.text))
+            self._command(list(fields), {}, Simple(0), context, end)
+
+    def assign(self, source: Source, made: Assignment, *, exported: bool = True) -> None:
+        """Set a variable as an assignment in ``source`` does."""
+        variable = self._assigned(made, _Context(source))
+        self.state.set(made.name, replace(variable, exported=exported))
+
+    def expand(self, source: Source, span: Span) -> Value:
+        """A word's value, unsplit."""
+        return self._expander(_Context(source)).value(span)
+
+    def write(self, target: str, value: Value) -> None:
+        """Note a file that the script writes."""
+        self._write(target, value)
+
     def finish(self) -> None:
         """Walk the functions that nothing called: something else may call them."""
         self.state.dead = ""
@@ -615,16 +642,6 @@ class Interpreter:
         if text is None:
             return None
         return (Chunk(text, context.source, statement.start, None, False),)
-
-
-def run_argv(interpreter: Interpreter, words: Sequence[Value]) -> None:
-    """Note the commands that an argument vector starts."""
-    fields = [Field(value, value[0].source, value[0].offset, text_of(value)) for value in words]
-    if fields:
-        last = fields[-1]
-        context = _Context(last.source)
-        end = last.source.location(last.offset + len(last.text))
-        interpreter._command(fields, {}, Simple(0), context, end)
 
 
 # --- builtins -----------------------------------------------------------------------

@@ -12,15 +12,10 @@ from typing import Optional, Union
 
 from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
 from ._shell_interpreter import Interpreter
-from ._shell_syntax import Block, Program, Redirect, Simple, Trouble, walk
-from ._shell_values import Chunk, Source, Value, Variable
-
-MAX_SIZE = 2_000_000
-"""Longest script, in characters, that is read; the rest is left out."""
-MAX_BASHLEX = 64_000
-"""Longer scripts go to tree-sitter at once: bashlex reads about 300,000 characters a second."""
-_MAX_NESTING = 3
-"""bashlex parses ``$(`` once more at each level it is nested, so deep ones take for ever."""
+from ._shell_parse import parse_program
+from ._shell_syntax import Program, Redirect, Simple, walk
+from ._shell_text import decoded
+from ._shell_values import Chunk, Field, Source, Variable
 
 _DIRECTIVE = re.compile(r"#(SBATCH|PBS|BSUB|DSUB|\$)[ \t]+(-.*)$")
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
@@ -51,45 +46,6 @@ _LONG_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def parse_program(text: str) -> Program:
-    """The syntax of shell text, from whichever parser understands it. Never raises."""
-    if not text.strip():
-        return Program(Block(), "bashlex")
-    if len(text) <= MAX_BASHLEX and _nesting(text) <= _MAX_NESTING:
-        from . import _shell_bashlex
-
-        try:
-            return _shell_bashlex.parse(text)
-        except Exception:  # bashlex raises whatever its parts raise, RecursionError included
-            pass
-    from . import _shell_treesitter
-
-    try:
-        return _shell_treesitter.parse(text)
-    except (RecursionError, MemoryError, ValueError) as error:
-        return Program(Block(), "tree-sitter", (Trouble(0, f"cannot be parsed: {error}"),))
-
-
-def _nesting(text: str) -> int:
-    """A bound on how deep command substitutions are nested."""
-    depth = deepest = 0
-    at = text.find("$(")
-    while 0 <= at < len(text) and deepest <= _MAX_NESTING:
-        if text.startswith("$(", at):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif text[at] == ")" and depth:
-            depth -= 1
-        match = _SUBSTITUTION_EDGE.search(text, at + 1)
-        if match is None:
-            break
-        at = match.start()
-    return deepest
-
-
-_SUBSTITUTION_EDGE = re.compile(r"\$\(|\)")
-
-
 def read_shell(
     text: Union[str, bytes],
     path: str,
@@ -103,7 +59,7 @@ def read_shell(
     script were started from the project's root.
     """
     problems: list[Problem] = []
-    script = _decoded(text, path, first_line, problems)
+    script = decoded(text, path, first_line, problems)
     source = Source(script, path, first_line)
     program = parse_program(script)
     interpreter = Interpreter(path, parse_program)
@@ -144,10 +100,8 @@ def read_command_line(text: str, path: str = "<launch-command>") -> tuple[Comman
 
 def commands_from_argv(words: Sequence[Word]) -> tuple[Command, ...]:
     """The commands an argument vector starts: one, or those of ``["bash", "-c", "…"]``."""
-    from ._shell_interpreter import run_argv
-
     interpreter = Interpreter("", parse_program)
-    run_argv(interpreter, [_argument(word) for word in words])
+    interpreter.run_words([_argument(word) for word in words])
     return tuple(interpreter.commands)
 
 
@@ -159,10 +113,11 @@ def command_from_argv(words: Sequence[Word]) -> Command:
     return Command(tuple(words), words[0].location if words else Location(""))
 
 
-def _argument(word: Word) -> Value:
+def _argument(word: Word) -> Field:
     source = _Fixed(word.location)
     unknown = word.value if isinstance(word.value, Unknown) else None
-    return (Chunk(word.text, source, 0, unknown, unknown is None),)
+    chunk = Chunk(word.text, source, 0, unknown, unknown is None)
+    return Field((chunk,), source, 0, word.raw or word.text, quoted=True)
 
 
 class _Fixed(Source):
@@ -176,32 +131,7 @@ class _Fixed(Source):
         return Location(start.path, start.line, start.column + offset)
 
 
-# --- text ---------------------------------------------------------------------------
-
-
-def _decoded(text: Union[str, bytes], path: str, first_line: int, problems: list[Problem]) -> str:
-    start = Location(path, first_line)
-    if isinstance(text, bytes):
-        if b"\0" in text[:8192]:
-            problems.append(Problem(ProblemKind.ENCODING, "a binary file", start))
-            return ""
-        data = text
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            message = f"not UTF-8: {error.reason} at byte {error.start}"
-            problems.append(Problem(ProblemKind.ENCODING, message, start))
-            text = data.decode("utf-8", "replace")
-    if len(text) > MAX_SIZE:
-        message = f"only the first {MAX_SIZE:,} characters were read"
-        problems.append(Problem(ProblemKind.TOO_LARGE, message, start))
-        text = text[:MAX_SIZE]
-    if "\r\n" in text:
-        # bash would take each carriage return for a part of a word; columns stay the same.
-        message = "lines end in CRLF: bash takes the carriage returns for text"
-        problems.append(Problem(ProblemKind.ENCODING, message, start))
-        text = text.replace("\r\n", "\n")
-    return text.replace("\0", " ")
+# --- comments and directives ----------------------------------------------------------
 
 
 def _held(program: Program) -> list[tuple[int, int]]:

@@ -1,0 +1,44 @@
+"""Bytes of a script, Dockerfile or Makefile to the text that its reader takes."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from ..facts import Location, Problem, ProblemKind
+
+MAX_SIZE = 2_000_000
+"""Longest text, in characters, that is read; the rest is left out."""
+
+
+def decoded(
+    text: Union[str, bytes],
+    path: str,
+    first_line: int,
+    problems: list[Problem],
+    *,
+    takes_crlf: bool = False,
+) -> str:
+    """The text with plain line ends; what is wrong with it is added to ``problems``."""
+    start = Location(path, first_line)
+    if isinstance(text, bytes):
+        if b"\0" in text[:8192]:
+            problems.append(Problem(ProblemKind.ENCODING, "a binary file", start))
+            return ""
+        data = text
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            message = f"not UTF-8: {error.reason} at byte {error.start}"
+            problems.append(Problem(ProblemKind.ENCODING, message, start))
+            text = data.decode("utf-8", "replace")
+    if len(text) > MAX_SIZE:
+        message = f"only the first {MAX_SIZE:,} characters were read"
+        problems.append(Problem(ProblemKind.TOO_LARGE, message, start))
+        text = text[:MAX_SIZE]
+    if "\r\n" in text:
+        if not takes_crlf:
+            message = "lines end in CRLF: bash takes the carriage returns for text"
+            problems.append(Problem(ProblemKind.ENCODING, message, start))
+        # Columns stay the same.
+        text = text.replace("\r\n", "\n")
+    return text.replace("\0", " ")
