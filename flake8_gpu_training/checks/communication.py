@@ -2,6 +2,342 @@
 
 from __future__ import annotations
 
-from flake8_gpu_training.checks.base import Check
+from typing import Optional
 
-CHECKS: tuple[Check, ...] = ()
+from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._judging import (
+    Snippet,
+    advise,
+    cannot_apply,
+    cannot_tell,
+    no_mistake,
+    of_training,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._programs import calls, first_call, says
+from flake8_gpu_training.checks._scale import gpus, nodes, number, text
+from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
+from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_ONE_GPU = Text("只用一张 GPU", "the run uses one GPU")
+_ONE_NODE = Text("单机训练", "the run uses one node")
+_NODES = Text("节点数未知", "how many nodes take part is not known")
+_DDP = "torch.nn.parallel.DistributedDataParallel"
+
+# --- GPU401 ---------------------------------------------------------------------------
+
+_RDMA = ("NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "FI_EFA_USE_DEVICE_RDMA")
+
+
+def _switched_on(setting: Optional[Setting]) -> bool:
+    return setting is not None and known(setting.value) and str(setting.value) not in ("", "0")
+
+
+@of_training()
+def _rdma(run: Run) -> Judgement:
+    count = nodes(run)
+    if count == 1:
+        return cannot_apply(_ONE_NODE)
+    if count is None:
+        return cannot_tell(_NODES)
+    disabled = run.environment.get("NCCL_IB_DISABLE")
+    if disabled is not None and _switched_on(disabled):
+        return advise(
+            run,
+            f"it sends the gradients of {count} nodes over TCP; use InfiniBand or RoCE",
+            Text("NCCL_IB_DISABLE=1 关闭了 RDMA", "NCCL_IB_DISABLE=1 turns RDMA off"),
+            Text("去掉 NCCL_IB_DISABLE=1，启用 GPUDirect RDMA", "drop NCCL_IB_DISABLE=1"),
+            snippet=Snippet("drop NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=0", "bash"),
+            at=disabled,
+        )
+    for name in _RDMA:
+        if name in run.environment:
+            return on(run.environment[name])
+    return advise(
+        run,
+        f"{count} nodes exchange gradients; without GPUDirect RDMA every message is copied "
+        "through host memory (NCCL_DEBUG=INFO shows GDRDMA when it is used)",
+        Text(f"{count} 机训练，未见 GPUDirect RDMA 配置", f"{count} nodes, no RDMA settings seen"),
+        Text(
+            "设置 NCCL_IB_HCA 与 NCCL_NET_GDR_LEVEL，并用 NCCL_DEBUG=INFO 确认 GDRDMA",
+            "set NCCL_IB_HCA and NCCL_NET_GDR_LEVEL; look for GDRDMA under NCCL_DEBUG=INFO",
+        ),
+        snippet=Snippet(
+            "export NCCL_IB_HCA and NCCL_NET_GDR_LEVEL",
+            "export NCCL_IB_HCA=mlx5\nexport NCCL_NET_GDR_LEVEL=PHB",
+            "bash",
+        ),
+    )
+
+
+# --- GPU402 ---------------------------------------------------------------------------
+
+
+@of_training(alone=True)
+def _overlap(run: Run) -> Judgement:
+    if gpus(run) == 1:
+        return cannot_apply(_ONE_GPU)
+    setting = run.practice("overlap_comm")
+    if setting.known and setting.value is True:
+        return on(setting)
+    if (number(run, "zero_stage") or 0) == 0:
+        return _overlap_of_ddp(run, setting)
+    if not setting.known:
+        return cannot_tell(setting)
+    if not _in_own_config(run, setting):
+        return off(
+            Text(
+                "预设配置关闭 overlap_comm 以节省缓冲区显存",
+                "the preset leaves overlap_comm off, which saves its buffers",
+            )
+        )
+    return advise(
+        run,
+        "gradients are reduced after the backward pass instead of during it",
+        Text("DeepSpeed 配置中 overlap_comm 未开启", "overlap_comm is off in the DeepSpeed config"),
+        Text("在 zero_optimization 中设置 overlap_comm: true", "set overlap_comm: true"),
+        snippet=Snippet('set "overlap_comm": true', '"overlap_comm": true', "json"),
+        at=setting,
+    )
+
+
+def _in_own_config(run: Run, setting: Setting) -> bool:
+    """Whether the user's own DeepSpeed configuration turns the overlap off."""
+    return run.deepspeed is not None and setting.explicit
+
+
+def _overlap_of_ddp(run: Run, setting: Setting) -> Judgement:
+    if run.value("ddp") is True:
+        return on(f"DDP reduces its buckets during the backward pass ({sources.PYTORCH_DDP})")
+    if text(run, "fsdp") not in (None, "none", "no_shard"):
+        return on(f"FSDP prefetches in the backward pass ({sources.PYTORCH_FSDP})")
+    if not setting.known:
+        return cannot_tell(setting)
+    return off(Text("未启用通信重叠", "no overlap of communication"))
+
+
+# --- GPU403, GPU404 -------------------------------------------------------------------
+
+
+@of_training()
+def _compression(run: Run) -> Judgement:
+    call = first_call(run, ".register_comm_hook")
+    if call is not None:
+        return seen(call)
+    if (number(run, "zero_hpz_partition_size") or 1) > 1:
+        return on(run.practice("zero_hpz_partition_size"))
+    if run.deepspeed is not None:
+        for name in ("communication_data_type", "zero_optimization.zero_quantized_gradients"):
+            node = run.deepspeed.get(name)
+            if node is not None and known(node.value) and node.value:
+                return on(Setting(name.rpartition(".")[2], node.value, node.location))
+    if nodes(run) == 1 or gpus(run) == 1:
+        return cannot_apply(Text("单机带宽足够", "bandwidth inside a node is enough"))
+    if nodes(run) is None:
+        return cannot_tell(_NODES)
+    return off(
+        Text(
+            "未压缩梯度；只在跨机带宽不足时有益",
+            "gradients are not compressed; it helps only where bandwidth is short",
+        )
+    )
+
+
+_NOT_TUNING = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_TIMEOUT")
+
+
+@of_training()
+def _nccl(run: Run) -> Judgement:
+    if gpus(run) == 1:
+        return cannot_apply(_ONE_GPU)
+    for name, setting in run.environment.items():
+        if name.startswith("NCCL_") and name not in _NOT_TUNING:
+            return on(setting)
+    count = nodes(run)
+    if count is None:
+        return cannot_tell(_NODES)
+    if count == 1:
+        return off(Text("单机使用 NCCL 默认值即可", "NCCL's defaults will do inside a node"))
+    return advise(
+        run,
+        "NCCL may choose a slow interface between nodes",
+        Text("未设置 NCCL 参数", "no NCCL settings"),
+        Text("设置 NCCL_SOCKET_IFNAME 等参数", "set NCCL_SOCKET_IFNAME for the topology"),
+        snippet=Snippet("export NCCL_SOCKET_IFNAME", "export NCCL_SOCKET_IFNAME=eth0", "bash"),
+    )
+
+
+# --- GPU405, GPU406 -------------------------------------------------------------------
+
+
+@of_training(alone=True)
+def _unused_parameters(run: Run) -> Judgement:
+    setting = run.practice("find_unused_parameters")
+    call = next((c for c in calls(run, _DDP) if says(c, "find_unused_parameters", True)), None)
+    if call is not None:
+        written = call.keywords["find_unused_parameters"]
+        setting = Setting("find_unused_parameters", True, written.location)
+    if not setting.known or setting.value is not True or not setting.explicit:
+        return no_mistake()
+    dense = run.model.kind == "LLM" and not run.model.is_moe
+    return advise(
+        run,
+        "DDP walks the autograd graph in every step to look for them; "
+        "keep it only if some parameters get no gradient",
+        Text("find_unused_parameters=True", "find_unused_parameters=True"),
+        Text("确认没有未用参数后去掉该选项", "drop it unless parameters stay unused"),
+        snippet=Snippet(
+            "drop find_unused_parameters=True", "model = DistributedDataParallel(model)"
+        )
+        if call is not None
+        else None,
+        practices=None if call is not None else {"find_unused_parameters": False},
+        at=setting,
+        priority=Priority.MEDIUM if dense else Priority.LOW,
+    )
+
+
+@of_training()
+def _no_sync(run: Run) -> Judgement:
+    call = next((c for c in calls(run, _DDP) if not c.is_open), None)
+    steps = number(run, "gradient_accumulation_steps")
+    if call is None or run.framework != "generic" or steps is None or steps <= 1:
+        return no_mistake()
+    if first_call(run, ".no_sync", ".accumulate", ".set_requires_gradient_sync") is not None:
+        return no_mistake()
+    return _advise_no_sync(run, call, int(steps))
+
+
+def _advise_no_sync(run: Run, call: Call, steps: int) -> Judgement:
+    return advise(
+        run,
+        f"DDP reduces the gradients of each of the {steps} micro-batches, "
+        "though only the last needs it",
+        Text("梯度累积时每个微批都同步梯度", "every micro-batch synchronises its gradients"),
+        Text("除最后一个微批外用 model.no_sync()", "use model.no_sync() for all but the last"),
+        snippet=Snippet(
+            "wrap all but the last micro-batch in model.no_sync()",
+            "with model.no_sync() if micro_batch_is_not_last else nullcontext():\n"
+            "    loss.backward()",
+        ),
+        at=Setting("DistributedDataParallel", True, call.location),
+    )
+
+
+_A = "general"
+
+_TWO_NODES = (
+    "#!/bin/bash\n{}export NCCL_DEBUG=WARN\n"
+    "torchrun --nnodes=2 --nproc_per_node=8 --node_rank=$RANK --master_addr=node0 train.py\n"
+)
+_DDP_PROGRAM = """\
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+model = DistributedDataParallel(model{})
+for batch in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(batch)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU401",
+        "gpudirect-rdma",
+        Text("GPUDirect RDMA", "GPUDirect RDMA"),
+        Priority.HIGH,
+        _rdma,
+        why="Between nodes a gradient that is not read by the network card from GPU memory "
+        "is copied through the host twice.",
+        fix="Leave InfiniBand on, name the adapters (NCCL_IB_HCA), and look for GDRDMA in the "
+        "log of NCCL_DEBUG=INFO.",
+        ignore="When /etc/nccl.conf or the cluster's image sets it.",
+        items=(Item(_A, "E", "gdrdma", 1),),
+        impact=Impact(
+            throughput=(30, 100),
+            note=Text("取决于通信占比", "depends on the share of communication"),
+            source=sources.GPUDIRECT,
+        ),
+        difficulty="medium",
+        sources=(sources.NCCL, sources.GPUDIRECT),
+    ),
+    Check(
+        "GPU402",
+        "communication-overlap",
+        Text("通信与计算重叠", "Overlap of communication"),
+        Priority.MEDIUM,
+        _overlap,
+        why="Gradients of late layers are ready long before the backward pass ends; reducing "
+        "them meanwhile hides the communication.",
+        fix="Set overlap_comm in zero_optimization.",
+        ignore="When memory is short: the overlap takes 4.5 times the bucket sizes.",
+        items=(Item(_A, "E", "comm-overlap", 1),),
+        impact=Impact(throughput=(5, 20), source=sources.DEEPSPEED_CONFIG),
+        sources=(sources.DEEPSPEED_CONFIG, sources.DEEPSPEED_SOURCE, sources.PYTORCH_DDP),
+    ),
+    Check(
+        "GPU403",
+        "gradient-compression",
+        Text("梯度压缩", "Gradient compression"),
+        Priority.LOW,
+        _compression,
+        why="On a slow network the gradients' size bounds the step.",
+        fix="Use a 16-bit communication hook, PowerSGD, or ZeRO++.",
+        items=(Item(_A, "E", "gradient-compression", 1),),
+        difficulty="medium",
+        sources=(sources.POWER_SGD, sources.ZERO_PLUS_PLUS),
+    ),
+    Check(
+        "GPU404",
+        "nccl-tuning",
+        Text("NCCL 调优", "NCCL tuning"),
+        Priority.LOW,
+        _nccl,
+        why="NCCL guesses the interface between nodes, and sometimes takes the slow one.",
+        fix="Set NCCL_SOCKET_IFNAME and NCCL_IB_HCA for the cluster.",
+        ignore="When /etc/nccl.conf sets them.",
+        items=(Item(_A, "E", "nccl-tuning", 1),),
+        impact=Impact(throughput=(1, 10), source=sources.NCCL),
+        sources=(sources.NCCL,),
+    ),
+    Check(
+        "GPU405",
+        "find-unused-parameters",
+        Text("DDP find_unused_parameters", "DDP find_unused_parameters"),
+        Priority.LOW,
+        _unused_parameters,
+        why="DDP walks the autograd graph after every forward pass to find parameters "
+        "without a gradient.",
+        fix="Drop it unless some parameters take no part in a step.",
+        ignore="When some do: mixtures of experts, or several heads of which one trains.",
+        impact=Impact(throughput=(1, 10), source=sources.PYTORCH_DDP),
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _DDP_PROGRAM.format(", find_unused_parameters=True"),
+                _DDP_PROGRAM.format(""),
+            ),
+        ),
+        sources=(sources.PYTORCH_DDP, sources.PYTORCH_TUNING),
+    ),
+    Check(
+        "GPU406",
+        "ddp-no-sync",
+        Text("梯度累积时的 no_sync", "no_sync under accumulation"),
+        Priority.MEDIUM,
+        _no_sync,
+        why="DDP reduces gradients in every backward pass; under accumulation only the last "
+        "one is needed.",
+        fix="Run the other micro-batches under model.no_sync().",
+        impact=Impact(throughput=(5, 30), source=sources.PYTORCH_TUNING),
+        sources=(sources.PYTORCH_TUNING, sources.PYTORCH_DDP),
+    ),
+)

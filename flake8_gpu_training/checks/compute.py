@@ -2,6 +2,570 @@
 
 from __future__ import annotations
 
-from flake8_gpu_training.checks.base import Check
+from typing import Optional
 
-CHECKS: tuple[Check, ...] = ()
+from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._judging import (
+    Snippet,
+    advise,
+    cannot_apply,
+    cannot_tell,
+    of_training,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth
+from flake8_gpu_training.checks._programs import calls, first_call, imports, says
+from flake8_gpu_training.checks._scale import gpu, is_language_model, number, text, tunes_all
+from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
+from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.hardware import architecture_named
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+# --- GPU301 ---------------------------------------------------------------------------
+
+_FLASH = {
+    "flash_attention_2": "flash-attention-2",
+    "flash_attention_3": "flash-attention-3",
+    "flash_attention_4": "flash-attention-3",
+}
+_OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
+_LONG = 4096  # tokens from which attention takes a large part of a layer
+_DECODERS = (
+    ".AutoModelForCausalLM.from_pretrained",
+    ".AutoModelForImageTextToText.from_pretrained",
+    ".AutoModelForVision2Seq.from_pretrained",
+)
+
+
+@of_training(alone=True)
+def _flash_attention(run: Run) -> Judgement:
+    setting = run.practice("attention")
+    written = text(run, "attention")
+    if written in _FLASH:
+        return on(setting, _FLASH[written])
+    called = first_call(
+        run,
+        "flash_attn.flash_attn_func",
+        ".flash_attn_func",
+        ".flash_attn_varlen_func",
+        ".flash_attn_qkvpacked_func",
+    )
+    if called is not None:
+        return seen(called, "flash-attention-2")
+    if not setting.known:
+        return cannot_tell(setting)
+    if run.value("megatron") is True:
+        return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
+    if not _has_flash_kernel(run):
+        return _best_without_flash(setting, written)
+    if written in ("auto", "flex_attention", "xformers", "sage"):
+        return on(setting, _OTHERS.get(written, ""))
+    if not is_language_model(run):
+        return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
+    return _advise_flash(run, setting, written or "sdpa")
+
+
+def _has_flash_kernel(run: Run) -> bool:
+    """Whether FlashAttention exists for the run's GPU; assumed when that is not known."""
+    kind = gpu(run)
+    if kind is not None:
+        return kind.flash_attention > 0
+    architecture = architecture_named(run.hardware.gpu or "")
+    return architecture not in ("Volta", "Turing", "Ascend")
+
+
+def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
+    if written == "eager":
+        return off(Text("该 GPU 不支持 FlashAttention", "no FlashAttention for this GPU"), setting)
+    return on(setting, "sdpa")
+
+
+def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
+    length = number(run, "max_length")
+    long = length is not None and length >= _LONG
+    dense = run.value("packing") is True or run.value("padding_free") is True
+    reason = (
+        "eager attention writes the whole score matrix to memory"
+        if written == "eager"
+        else "sdpa leaves its own flash kernel when a padding mask is passed, "
+        "and keeps padding that FlashAttention can skip"
+    )
+    condition = "" if gpu(run) is not None else " (Ampere or newer)"
+    explicit_sdpa = written == "sdpa" and setting.explicit
+    return advise(
+        run,
+        reason + condition,
+        Text(f"当前注意力实现：{written}", f"attention: {written}"),
+        Text(
+            "改用 FlashAttention-2（需安装 flash-attn，Ampere 或更新的 GPU）",
+            "use FlashAttention-2 (needs flash-attn and an Ampere or newer GPU)",
+        ),
+        practices={"attention": "flash_attention_2"},
+        variant="sdpa" if explicit_sdpa else "flash-attention-2",
+        at=setting,
+        call=None if setting.explicit else _loading_call(run),
+        share=0.5 if explicit_sdpa else None,
+        priority=Priority.HIGH if long or dense or written == "eager" else Priority.MEDIUM,
+        parameters=_attention_parameters(run),
+    )
+
+
+def _loading_call(run: Run) -> Optional[Call]:
+    """The from_pretrained that loads the decoder, when the attention is chosen there."""
+    if run.framework not in ("hf_trainer", "generic"):
+        return None
+    return next((c for c in calls(run, *_DECODERS) if not c.is_open), None)
+
+
+def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
+    if run.framework in ("hf_trainer", "generic"):
+        return {"attn_implementation": "flash_attention_2"}
+    return None
+
+
+# --- GPU302 ---------------------------------------------------------------------------
+
+
+@of_training(alone=True)
+def _compile(run: Run) -> Judgement:
+    setting = run.practice("torch_compile")
+    if setting.known and setting.value is True:
+        return on(setting)
+    called = first_call(run, "torch.compile") or next(
+        (c for c in calls(run, ".compile") if c.receiver.startswith("torch.nn")), None
+    )
+    if called is not None:
+        return seen(called)
+    if not setting.known:
+        return cannot_tell(setting)
+    obstacle = _compile_obstacle(run)
+    if obstacle is not None:
+        return off(obstacle)
+    return advise(
+        run,
+        "fused kernels from one graph instead of hundreds of launches a layer; "
+        "gains most with fixed shapes",
+        Text("未启用 torch.compile", "torch.compile is off"),
+        Text("启用 torch.compile（首步编译需数分钟）", "turn on torch.compile (compiles first)"),
+        practices={"torch_compile": True},
+        snippet=Snippet(
+            "compile the model: model = torch.compile(model)", "model = torch.compile(model)"
+        ),
+        at=setting,
+    )
+
+
+def _compile_obstacle(run: Run) -> Optional[Text]:
+    """Why torch.compile is not advised: what breaks its graph or changes its shapes."""
+    if run.value("unsloth") is True or run.value("liger_kernel") is True:
+        return Text("已用融合算子库，收益有限", "a kernel library fuses most of it already")
+    if (number(run, "zero_stage") or 0) >= 1 or text(run, "fsdp") not in (None, "none"):
+        return Text("与分片框架的钩子配合不稳定", "hooks of the sharding break the graph")
+    if tunes_all(run) is False or text(run, "quantization_method") not in (None, "none"):
+        return Text("PEFT/量化会打断计算图", "adapters and quantization break the graph")
+    if run.value("rollout_engine") in ("vllm", "sglang"):
+        return Text("训练与推理引擎共卡", "the rollout engine shares the GPU")
+    if is_language_model(run):
+        return Text("变长样本会反复触发编译", "samples of varying length compile again and again")
+    if run.model.kind not in ("vision", "encoder", "image", "video"):
+        return Text("模型未知，收益无法判断", "the model is not known")
+    return None
+
+
+# --- GPU303, GPU304 -------------------------------------------------------------------
+
+_KERNEL_LIBRARIES = (
+    "triton",
+    "xformers.triton",
+    "liger_kernel",
+    "unsloth",
+    "flash_attn.ops",
+    "fla",
+    "cut_cross_entropy",
+    "apex.normalization",
+    "transformer_engine",
+)
+
+
+@of_training()
+def _triton(run: Run) -> Judgement:
+    call = first_call(run, "triton.jit", "triton.autotune")
+    if call is not None:
+        return seen(call)
+    for name in ("liger_kernel", "unsloth"):
+        if run.value(name) is True:
+            return on(run.practice(name))
+    found = imports(run, *_KERNEL_LIBRARIES)
+    if found is not None:
+        return on(f"import {found.dotted}")
+    if run.value("torch_compile") is True:
+        return on(run.practice("torch_compile"))
+    return off(Text("未用 Triton 算子", "no Triton kernels"))
+
+
+@of_training()
+def _cuda_graph(run: Run) -> Judgement:
+    call = first_call(
+        run,
+        "torch.cuda.graph",
+        "torch.cuda.CUDAGraph",
+        "torch.cuda.make_graphed_callables",
+    )
+    if call is not None:
+        return seen(call)
+    for compiled in calls(run, "torch.compile"):
+        if says(compiled, "mode", "reduce-overhead", "max-autotune"):
+            return seen(compiled)
+    mode = run.setting("torch_compile_mode")
+    if mode is not None and mode.known and mode.value in ("reduce-overhead", "max-autotune"):
+        return on(mode)
+    return off(
+        Text(
+            "未用 CUDA Graph；只在形状固定且受启动开销限制时有益",
+            "no CUDA graphs; they help launch-bound steps of fixed shapes",
+        )
+    )
+
+
+# --- GPU305, GPU307 -------------------------------------------------------------------
+
+
+@of_training(alone=True)
+def _liger(run: Run) -> Judgement:
+    setting = run.practice("liger_kernel")
+    if setting.known and setting.value is True:
+        return on(setting, "liger")
+    called = next(
+        (
+            call
+            for program in run.python
+            for call in program.calls
+            if "apply_liger_kernel" in call.name or "AutoLigerKernel" in call.name
+        ),
+        None,
+    )
+    if called is not None:
+        return seen(called, "liger")
+    if run.value("unsloth") is True or imports(run, "unsloth") is not None:
+        return cannot_apply(Text("已用 Unsloth，二者择一", "Unsloth is on: one of the two"))
+    if run.value("megatron") is True:
+        return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
+    if not setting.known:
+        return cannot_tell(setting)
+    return _advise_liger(run, setting)
+
+
+def _advise_liger(run: Run, setting: Setting) -> Judgement:
+    supported = liger_supports(run)
+    if supported is None:
+        return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
+    if not supported:
+        return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
+    if text(run, "device_map") not in (None, "none"):
+        return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
+    architecture = gpu(run)
+    if architecture is not None and architecture.capability is None:
+        return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
+    if text(run, "algorithm") not in (None, "pt", "sft"):
+        return off(
+            Text("RLHF 训练的 Liger 损失另有条件", "RLHF losses have conditions of their own")
+        )
+    if prefers_unsloth(run):
+        return off(Text("单卡 LoRA 更适合 Unsloth", "LoRA on one GPU: Unsloth suits better"))
+    return advise(
+        run,
+        "fuses RMSNorm, RoPE, SwiGLU and the cross entropy, whose logits are then "
+        "never stored (pip install liger-kernel)",
+        Text("未启用 Liger Kernel", "Liger kernels are off"),
+        Text(
+            "启用 Liger Kernel（先 pip install liger-kernel）",
+            "turn on Liger kernels (pip install liger-kernel first)",
+        ),
+        practices={"liger_kernel": True},
+        snippet=Snippet(
+            "load the model with AutoLigerKernelForCausalLM",
+            "from liger_kernel.transformers import AutoLigerKernelForCausalLM\n\n"
+            "model = AutoLigerKernelForCausalLM.from_pretrained(model_name)",
+        ),
+        variant="liger",
+        at=setting,
+    )
+
+
+@of_training()
+def _unsloth(run: Run) -> Judgement:
+    setting = run.practice("unsloth")
+    if setting.known and setting.value is True:
+        return on(setting, "unsloth")
+    found = imports(run, "unsloth")
+    if found is not None:
+        return on(f"import {found.dotted}", "unsloth")
+    full = tunes_all(run)
+    if full is True:
+        return cannot_apply(Text("Unsloth 后端只用于 LoRA", "Unsloth is for LoRA"))
+    if run.value("liger_kernel") is True:
+        return cannot_apply(Text("已用 Liger，二者择一", "Liger is on: one of the two"))
+    if not setting.known:
+        return cannot_tell(setting)
+    if not prefers_unsloth(run) or liger_supports(run) is not True:
+        return off(Text("未用 Unsloth", "Unsloth is off"))
+    return advise(
+        run,
+        "hand-written LoRA kernels for one GPU (pip install unsloth)",
+        Text("单卡 LoRA 训练未用 Unsloth", "LoRA on one GPU without Unsloth"),
+        Text(
+            "启用 Unsloth 后端（与 Liger 二选一）",
+            "use the Unsloth back end (instead of Liger)",
+        ),
+        practices={"unsloth": True},
+        variant="unsloth",
+        at=setting,
+    )
+
+
+# --- GPU306 ---------------------------------------------------------------------------
+
+_FUSED_CALLS = (
+    ".FusedAdam",
+    ".FusedLAMB",
+    ".FusedLayerNorm",
+    ".FusedRMSNorm",
+    ".memory_efficient_attention",
+    ".enable_xformers_memory_efficient_attention",
+)
+_FUSED_OPTIMIZERS = ("fused", "apex", "8bit", "4bit", "came")
+
+
+@of_training(alone=True)
+def _fusion(run: Run) -> Judgement:
+    setting = run.practice("optimizer")
+    name = text(run, "optimizer")
+    if name is not None and any(part in name for part in _FUSED_OPTIMIZERS):
+        return on(setting)
+    for practice in ("liger_kernel", "unsloth", "megatron"):
+        if run.value(practice) is True:
+            return on(run.practice(practice))
+    called = first_call(run, *_FUSED_CALLS) or next(
+        (c for c in calls(run, "torch.optim.AdamW", "torch.optim.Adam") if says(c, "fused", True)),
+        None,
+    )
+    if called is not None:
+        return seen(called)
+    deepspeed = run.deepspeed.get("optimizer.type") if run.deepspeed is not None else None
+    if deepspeed is not None and known(deepspeed.value) and deepspeed.value in ("Adam", "AdamW"):
+        return on("DeepSpeed FusedAdam")
+    if not setting.known:
+        return cannot_tell(setting)
+    if name != "adamw_torch":
+        return off(Text("未用融合优化器", "no fused optimizer"), setting)
+    return advise(
+        run,
+        "one kernel updates all parameters instead of several a tensor",
+        Text("优化器 adamw_torch 未融合", "adamw_torch is not fused"),
+        Text("改用 adamw_torch_fused", "use adamw_torch_fused"),
+        practices={"optimizer": "adamw_torch_fused"},
+        at=setting,
+    )
+
+
+_A = "general"
+_S = "swift"
+
+_LOAD = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained({})
+args = TrainingArguments(
+    output_dir="out",
+    bf16=True,
+    gradient_checkpointing=True,
+{}    dataloader_num_workers=4,
+)
+Trainer(model=model, args=args, train_dataset=train_dataset).train()
+"""
+_MODEL = '"Qwen/Qwen2.5-7B-Instruct"'
+_FLASH_MODEL = f'{_MODEL}, attn_implementation="flash_attention_2"'
+_LIGER_LINE = "    use_liger_kernel=True,\n"
+
+_SCRIPT = (
+    "NPROC_PER_NODE=8 swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\\n"
+    "    --tuner_type full \\\n    --deepspeed zero3 \\\n{}"
+    "    --max_length 8192 \\\n    --dataset data/train.jsonl\n"
+)
+_FLASH_FLAG = "    --attn_impl flash_attn \\\n"
+_LIGER_FLAG = "    --use_liger_kernel true \\\n"
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU301",
+        "flash-attention",
+        Text("Flash Attention", "Flash attention"),
+        Priority.HIGH,
+        _flash_attention,
+        why="Attention that stores its score matrix takes memory and traffic quadratic in "
+        "the length; FlashAttention never stores it, and skips padding where samples are "
+        "packed or padding-free.",
+        fix="Ask for flash_attention_2 (FlashAttention-3 on Hopper where the framework has it).",
+        ignore="On Volta and Turing, where SDPA is the best there is, or when all samples are "
+        "short and of one length: SDPA's own flash kernel then serves as well.",
+        items=(
+            Item(_A, "D", "flash-attention", 1, "", "flash-attention-2|flash-attention-3"),
+            Item(_S, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
+            Item(_S, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
+            Item(_S, "F", "sdpa", 4, "attention", "sdpa"),
+            Item(_S, "F", "flex-attention", 4, "attention", "flex-attention"),
+        ),
+        impact=Impact(
+            throughput=(10, 100),
+            memory=(-20, -5),
+            note=Text(
+                "序列越长、填充越多，收益越大",
+                "the longer the sequences and the more padding, the more",
+            ),
+            source=f"{sources.FLASH_ATTENTION_2}; {sources.PACKING_BLOG}",
+        ),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _LOAD.format(_MODEL, _LIGER_LINE),
+                _LOAD.format(_FLASH_MODEL, _LIGER_LINE),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                _SCRIPT.format(_LIGER_FLAG),
+                _SCRIPT.format(_LIGER_FLAG + _FLASH_FLAG),
+            ),
+        ),
+        sources=(
+            sources.FLASH_ATTENTION_2,
+            sources.FLASH_ATTENTION_3,
+            sources.PACKING_BLOG,
+            sources.HF_SINGLE_GPU,
+        ),
+    ),
+    Check(
+        "GPU302",
+        "torch-compile",
+        Text("torch.compile 图编译", "torch.compile"),
+        Priority.MEDIUM,
+        _compile,
+        why="Eager PyTorch launches every operation on its own and writes each result to "
+        "memory; a compiled graph fuses them.",
+        fix="Set torch_compile, or wrap the model with torch.compile.",
+        ignore="When shapes vary from batch to batch, or adapters and sharding hooks break "
+        "the graph.",
+        items=(Item(_A, "D", "torch-compile", 1), Item(_S, "G", "torch-compile", 1)),
+        impact=Impact(throughput=(10, 40), source=sources.PYTORCH_2),
+        sources=(sources.PYTORCH_2,),
+    ),
+    Check(
+        "GPU303",
+        "triton-kernels",
+        Text("Triton 自定义算子", "Triton kernels"),
+        Priority.LOW,
+        _triton,
+        why="Kernels written for the model save memory traffic between operations.",
+        fix="Use a kernel library before writing kernels.",
+        items=(Item(_A, "D", "triton-kernels", 1),),
+        difficulty="high",
+        sources=(sources.LIGER,),
+    ),
+    Check(
+        "GPU304",
+        "cuda-graph",
+        Text("CUDA Graph", "CUDA graphs"),
+        Priority.LOW,
+        _cuda_graph,
+        why="Small kernels finish before the CPU can launch the next one; a graph launches "
+        "the whole step at once.",
+        fix='Compile with mode="reduce-overhead", or use make_graphed_callables.',
+        items=(Item(_A, "D", "cuda-graph", 1),),
+        difficulty="medium",
+        sources=(sources.PYTORCH_GRAPHS,),
+    ),
+    Check(
+        "GPU305",
+        "liger-kernel",
+        Text("Liger Kernel 融合算子", "Liger kernels"),
+        Priority.HIGH,
+        _liger,
+        why="Norms, rotary embeddings and activations are bound by memory traffic, and the "
+        "logits of a large vocabulary are the peak of memory.",
+        fix="Turn on the Liger kernels where the model's family is supported.",
+        ignore="With Unsloth, whose kernels do the same, or with device_map.",
+        items=(
+            Item(_A, "D", "liger-kernel", 1),
+            Item(_S, "G", "liger-kernel", 3, "kernels", "liger"),
+        ),
+        impact=Impact(throughput=(10, 20), memory=(-60, -20), source=sources.LIGER),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _LOAD.format(_FLASH_MODEL, ""),
+                _LOAD.format(_FLASH_MODEL, _LIGER_LINE),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                _SCRIPT.format(_FLASH_FLAG),
+                _SCRIPT.format(_FLASH_FLAG + _LIGER_FLAG),
+            ),
+        ),
+        sources=(sources.LIGER, sources.LIGER_SOURCE),
+    ),
+    Check(
+        "GPU306",
+        "operator-fusion",
+        Text("算子融合（融合优化器等）", "Operator fusion"),
+        Priority.LOW,
+        _fusion,
+        why="An optimizer that updates tensor after tensor launches thousands of kernels.",
+        fix="Use adamw_torch_fused, or AdamW(fused=True).",
+        items=(Item(_A, "D", "operator-fusion", 1),),
+        impact=Impact(throughput=(1, 5), source=sources.PYTORCH_TUNING),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _LOAD.format('"google-bert/bert-base-uncased"', '    optim="adamw_torch",\n'),
+                _LOAD.format('"google-bert/bert-base-uncased"', '    optim="adamw_torch_fused",\n'),
+            ),
+        ),
+        sources=(sources.PYTORCH_TUNING, sources.HF_ARGUMENTS),
+    ),
+    Check(
+        "GPU307",
+        "unsloth-backend",
+        Text("Unsloth 加速后端", "Unsloth back end"),
+        Priority.HIGH,
+        _unsloth,
+        why="Unsloth's kernels compute LoRA's forward and backward passes by hand.",
+        fix="Set the tuner back end to unsloth.",
+        ignore="On several GPUs, or where Liger is on.",
+        items=(Item(_S, "G", "unsloth-backend", 3, "kernels", "unsloth"),),
+        impact=Impact(
+            throughput=(30, 70),
+            memory=(-50, -20),
+            note=Text("官方数据，单卡 LoRA", "the makers' own figures, LoRA on one GPU"),
+            source=sources.UNSLOTH,
+        ),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                "NPROC_PER_NODE=1 swift sft --model Qwen/Qwen2.5-7B-Instruct \\\n"
+                "    --tuner_type lora --attn_impl flash_attn --max_length 4096\n",
+                "NPROC_PER_NODE=1 swift sft --model Qwen/Qwen2.5-7B-Instruct \\\n"
+                "    --tuner_type lora --attn_impl flash_attn --max_length 4096 \\\n"
+                "    --tuner_backend unsloth\n",
+            ),
+        ),
+        sources=(sources.UNSLOTH, sources.SWIFT_DOCS),
+    ),
+)

@@ -2,6 +2,691 @@
 
 from __future__ import annotations
 
-from flake8_gpu_training.checks.base import Check
+from typing import Any, Optional
 
-CHECKS: tuple[Check, ...] = ()
+from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._judging import (
+    Snippet,
+    advise,
+    cannot_apply,
+    cannot_tell,
+    no_mistake,
+    of_training,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._programs import calls, first_call, imports, says
+from flake8_gpu_training.checks._scale import (
+    billions,
+    gpu,
+    is_language_model,
+    memory_gib,
+    number,
+    ranks,
+    states_gib,
+    text,
+    tunes_all,
+)
+from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
+from flake8_gpu_training.facts import Node, Setting, known
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_LONG = 4096  # tokens from which a decoder's activations outweigh what recomputation costs
+_LARGE_BILLIONS = 3.0
+_HALF = {"bf16": "bf16", "pure-bf16": "bf16", "fp8": "bf16", "fp16": "fp16"}
+
+
+# --- GPU201 ---------------------------------------------------------------------------
+
+
+@of_training(alone=True)
+def _mixed_precision(run: Run) -> Judgement:
+    setting = run.practice("precision")
+    precision = text(run, "precision")
+    if not setting.known:
+        return _called_precision(run) or cannot_tell(setting)
+    kind = gpu(run)
+    if precision in _HALF:
+        if _HALF[precision] == "bf16" and kind is not None and not kind.bf16:
+            return _bf16_without_cores(run, setting)
+        return on(setting, _HALF[precision])
+    called = _called_precision(run)
+    if called is not None:
+        return called
+    if _weights_may_be_half(run):
+        return cannot_tell(
+            Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
+        )
+    best = "fp16" if kind is not None and not kind.bf16 else "bf16"
+    older = "" if kind is not None else " (fp16 before Ampere)"
+    return advise(
+        run,
+        f"no mixed precision is on; tensor cores run 16-bit products several times "
+        f"faster than FP32{older}",
+        Text("未启用混合精度，按 FP32 计算", "no mixed precision: computed in FP32"),
+        Text(
+            f"启用 {best.upper()} 混合精度（Ampere 之前的 GPU 用 FP16）",
+            f"turn on {best.upper()} mixed precision (FP16 before Ampere)",
+        ),
+        practices={"precision": best},
+        snippet=Snippet(
+            "run the forward pass under torch.autocast",
+            'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(**batch).loss',
+        ),
+        variant=best,
+        at=setting,
+    )
+
+
+def _bf16_without_cores(run: Run, setting: Setting) -> Judgement:
+    return advise(
+        run,
+        f"{run.hardware.gpu} has no BF16 tensor cores; FP16 runs on them",
+        Text(f"{run.hardware.gpu} 没有 BF16 张量核", f"BF16 on {run.hardware.gpu}"),
+        Text("改用 FP16 混合精度", "use FP16 mixed precision"),
+        practices={"precision": "fp16"},
+        variant="fp16",
+        at=setting,
+    )
+
+
+def _called_precision(run: Run) -> Optional[Judgement]:
+    """Mixed precision that the program turns on by itself."""
+    call = first_call(run, "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
+    if call is not None:
+        return seen(call, "fp16" if call.name.startswith("torch.cuda") else "bf16")
+    for call in calls(run, "accelerate.Accelerator", ".from_pretrained"):
+        for name in ("mixed_precision", "torch_dtype", "dtype"):
+            for word, variant in (("bf", "bf16"), ("fp16", "fp16"), ("float16", "fp16")):
+                if _mentions(call.keywords.get(name), word):
+                    return seen(call, variant)
+    return None
+
+
+def _mentions(argument: Any, word: str) -> bool:
+    if argument is None:
+        return False
+    value = argument.value if isinstance(argument.value, str) else argument.text
+    return word in value.lower()
+
+
+def _weights_may_be_half(run: Run) -> bool:
+    """Whether from_pretrained loads a decoder in the precision it was saved in.
+
+    transformers does so from version 5 on (``dtype="auto"``), and where the program asks
+    for a dtype that is not known.
+    """
+    for call in calls(run, ".from_pretrained"):
+        if "torch_dtype" in call.keywords or "dtype" in call.keywords or call.is_open:
+            return True
+        if "quantization_config" in call.keywords or "load_in_4bit" in call.keywords:
+            return True
+    pinned = run.versions.get("transformers", "")
+    return is_language_model(run) and pinned.partition(".")[0] not in ("", "2", "3", "4")
+
+
+# --- GPU202 ---------------------------------------------------------------------------
+
+
+@of_training()
+def _fp8(run: Run) -> Judgement:
+    setting = run.practice("precision")
+    if text(run, "precision") == "fp8":
+        return on(setting)
+    kind = gpu(run)
+    if kind is not None and not kind.fp8:
+        return cannot_apply(Text(f"{kind.name} 不支持 FP8", f"{kind.name} has no FP8 cores"))
+    called = first_call(
+        run,
+        "transformer_engine.pytorch.fp8_autocast",
+        ".fp8_autocast",
+        "torchao.float8.convert_to_float8_training",
+        ".convert_to_float8_training",
+    ) or next(
+        (c for c in calls(run, "accelerate.Accelerator") if says(c, "mixed_precision", "fp8")), None
+    )
+    if called is not None:
+        return seen(called)
+    found = imports(run, "msamp")
+    if found is not None:
+        return on(f"import {found.dotted}")
+    if not setting.known:
+        return cannot_tell(setting)
+    if kind is not None and kind.fp8 and run.value("megatron") is True:
+        return advise(
+            run,
+            f"{kind.name} multiplies FP8 twice as fast as BF16; test convergence first",
+            Text(f"{kind.name} 上用 BF16 训练", f"BF16 on {kind.name}"),
+            Text("可在 Megatron 后端试用 FP8（先验证收敛）", "try FP8 (check convergence first)"),
+            parameters={"fp8_format": "e4m3", "fp8_recipe": "blockwise"},
+        )
+    return off(Text("未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛", "FP8 is off; needs a test"))
+
+
+# --- GPU203 ---------------------------------------------------------------------------
+
+_CHECKPOINT_CALLS = (
+    ".gradient_checkpointing_enable",
+    ".enable_gradient_checkpointing",
+    ".prepare_model_for_kbit_training",
+    "torch.utils.checkpoint.checkpoint",
+    "torch.utils.checkpoint.checkpoint_sequential",
+    ".apply_activation_checkpointing",
+    ".checkpoint_wrapper",
+    "deepspeed.checkpointing.checkpoint",
+)
+
+
+@of_training(alone=True)
+def _checkpointing(run: Run) -> Judgement:
+    setting = run.practice("gradient_checkpointing")
+    if setting.known and setting.value is True:
+        return on(setting)
+    called = first_call(run, *_CHECKPOINT_CALLS)
+    if called is not None and not says(called, "use_gradient_checkpointing", False):
+        return seen(called)
+    if run.value("unsloth") is True:
+        return on(run.practice("unsloth"))
+    if not setting.known:
+        return cannot_tell(setting)
+    size, length = billions(run), number(run, "max_length")
+    if not is_language_model(run) or size is None or size < 1:
+        return off(Text("模型较小或未知，未启用激活重计算", "off; the model is small or unknown"))
+    if length is not None and length < _LONG and size < _LARGE_BILLIONS:
+        return off(Text("序列短、模型小，无需激活重计算", "short sequences, not needed"))
+    if length is None and size < _LARGE_BILLIONS:
+        return off(Text("序列长度未知，未启用激活重计算", "off; the length is not known"))
+    long = length is not None and length >= _LONG
+    tokens = f"{int(length)} tokens" if length is not None else f"a {size:.0f}B model"
+    return advise(
+        run,
+        f"recomputing activations frees most of their memory at {tokens} "
+        "for about 20-30% of the step time",
+        Text(
+            f"未启用激活重计算（模型 {size:.1f}B，序列长度 {_shown(length)}）",
+            f"off for {size:.1f}B parameters at {_shown(length)} tokens",
+        ),
+        Text(
+            "启用激活重计算，用约 20–30% 的时间换取大部分激活显存",
+            "turn it on: most activation memory for 20-30 % of the time",
+        ),
+        practices={"gradient_checkpointing": True},
+        snippet=Snippet(
+            "call model.gradient_checkpointing_enable()", "model.gradient_checkpointing_enable()"
+        ),
+        at=setting,
+        priority=Priority.HIGH if long else Priority.MEDIUM,
+    )
+
+
+def _shown(length: Optional[float]) -> str:
+    return "?" if length is None else str(int(length))
+
+
+# --- GPU204 ---------------------------------------------------------------------------
+
+_OFFLOADS = ("offload_optimizer", "offload_param")
+
+
+@of_training()
+def _offload(run: Run) -> Judgement:
+    active = _active_offload(run)
+    if active is not None:
+        return _offload_is_on(run, active)
+    states = _sharded_states(run)
+    memory = memory_gib(run)
+    if states is None or memory is None:
+        return off(Text("未卸载；显存或规模未知", "no offload; memory or size are not known"))
+    if states <= 0.95 * memory:
+        return off(
+            Text(
+                f"每卡模型状态约 {states:.0f} GiB，放得下，无需卸载",
+                f"about {states:.0f} GiB of states a GPU fit: no offload needed",
+            )
+        )
+    return advise(
+        run,
+        f"even split, about {states:.0f} GiB of states a GPU exceed {memory:.0f} GiB; "
+        "offload the optimizer to the CPU",
+        Text(
+            f"每卡模型状态约 {states:.0f} GiB，超过 {memory:.0f} GiB 显存",
+            f"about {states:.0f} GiB of states a GPU, more than {memory:.0f} GiB",
+        ),
+        Text("启用 ZeRO-3 CPU 卸载", "use ZeRO-3 with CPU offload"),
+        snippet=_offload_snippet(run),
+    )
+
+
+def _active_offload(run: Run) -> Optional[Setting]:
+    for name in _OFFLOADS:
+        if text(run, name) not in (None, "none"):
+            return run.practice(name)
+    if run.value("fsdp_offload") is True:
+        return run.practice("fsdp_offload")
+    return None
+
+
+def _sharded_states(run: Run) -> Optional[float]:
+    """GiB of states a GPU holds with everything split (ZeRO-3), without offload."""
+    count = ranks(run)
+    return None if count is None else states_gib(run, share=count)
+
+
+def _offload_is_on(run: Run, setting: Setting) -> Judgement:
+    states, memory, length = _sharded_states(run), memory_gib(run), number(run, "max_length")
+    roomy = (
+        states is not None
+        and memory is not None
+        and not run.hardware.weak
+        and length is not None
+        and length <= 8192
+        and states < 0.3 * memory
+    )
+    if not roomy:
+        return on(setting)
+    return advise(
+        run,
+        f"the states take about {states:.0f} of {memory:.0f} GiB without it, "
+        "while every step waits for the PCIe bus",
+        Text(
+            f"已卸载到 CPU，但每卡模型状态只需约 {states:.0f} GiB",
+            f"offloaded, though about {states:.0f} GiB a GPU would do",
+        ),
+        Text("去掉 CPU 卸载", "drop the offload"),
+        snippet=Snippet("drop the CPU offload", _without_offload(run), _snippet_language(run)),
+        at=setting,
+        share=0.5,
+        priority=Priority.MEDIUM,
+    )
+
+
+def _snippet_language(run: Run) -> str:
+    return "bash" if run.framework == "swift" else "json"
+
+
+def _without_offload(run: Run) -> str:
+    if run.framework == "swift":
+        return f"--deepspeed zero{int(number(run, 'zero_stage') or 2)}"
+    return '"offload_optimizer": {"device": "none"}'
+
+
+def _offload_snippet(run: Run) -> Snippet:
+    if run.framework == "swift":
+        return Snippet("set --deepspeed zero3_offload", "--deepspeed zero3_offload", "bash")
+    body = '"offload_optimizer": {"device": "cpu", "pin_memory": true}'
+    return Snippet(f"set {body} in zero_optimization", body, "json")
+
+
+# --- GPU205 ---------------------------------------------------------------------------
+
+_SMALL_BATCH = 8  # samples a step, over all ranks
+
+
+@of_training()
+def _accumulation(run: Run) -> Judgement:
+    setting = run.practice("gradient_accumulation_steps")
+    if not setting.known:
+        return cannot_tell(setting)
+    if isinstance(setting.value, (int, float)) and setting.value > 1:
+        return on(setting)
+    micro, count = number(run, "micro_batch_size"), ranks(run)
+    if micro is None or count is None:
+        return cannot_tell(Text("微批大小或进程数未知", "micro-batch or ranks are not known"))
+    batch = int(micro * count)
+    if batch >= _SMALL_BATCH or not is_language_model(run):
+        return off(Text(f"全局批大小已有 {batch}", f"the global batch is {batch} already"))
+    steps = max(2, 16 // batch)
+    return advise(
+        run,
+        f"the optimizer steps after {batch} samples; accumulating {steps} micro-batches "
+        "amortises the step and its communication at no memory cost",
+        Text(f"全局批大小只有 {batch}", f"a global batch of {batch} samples"),
+        Text(f"累积 {steps} 个微批再更新", f"accumulate {steps} micro-batches"),
+        practices={"gradient_accumulation_steps": steps},
+        at=setting,
+    )
+
+
+# --- GPU206 ---------------------------------------------------------------------------
+
+
+def _flag(run: Run, name: str) -> Optional[Setting]:
+    """A framework's own switch when it is known to be on."""
+    setting = run.setting(name)
+    return setting if setting is not None and setting.known and setting.value is True else None
+
+
+@of_training()
+def _projected_optimizer(run: Run) -> Judgement:
+    galore = _flag(run, "use_galore")
+    if galore is not None:
+        quantized = _flag(run, "galore_quantization")
+        return on(quantized or galore, "q-galore" if quantized else "galore")
+    optimizer = text(run, "optimizer")
+    if optimizer is not None and "galore" in optimizer:
+        return on(run.practice("optimizer"), "galore")
+    full = tunes_all(run)
+    if full is False:
+        return cannot_apply(Text("只用于全参训练", "for full tuning only"))
+    if full is None:
+        return cannot_tell(run.practice("tuning"))
+    return off(Text("未用 GaLore；显存不足的全参训练可选", "off; an option when memory is short"))
+
+
+# --- GPU207 ---------------------------------------------------------------------------
+
+
+@of_training()
+def _vision_checkpointing(run: Run) -> Judgement:
+    if run.model.kind == "unknown" and run.model.name is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if run.model.kind != "MLLM":
+        return cannot_apply(Text("不是多模态模型", "not a multimodal model"))
+    setting = run.practice("vit_gradient_checkpointing")
+    if not setting.known:
+        return cannot_tell(setting)
+    if setting.value is True:
+        return on(setting)
+    if run.value("freeze_vision") is not False:
+        return off(Text("视觉塔被冻结，激活无需保存", "the frozen tower keeps no activations"))
+    return advise(
+        run,
+        "the trained vision tower keeps all its activations",
+        Text("视觉塔参与训练但未做激活重计算", "the trained vision tower is not checkpointed"),
+        Text("启用 vit_gradient_checkpointing", "turn on vit_gradient_checkpointing"),
+        practices={"vit_gradient_checkpointing": True},
+        at=setting,
+    )
+
+
+# --- GPU208 and GPU209 ----------------------------------------------------------------
+
+
+@of_training()
+def _logits_to_keep(run: Run) -> Judgement:
+    if run.framework != "swift" or run.value("megatron") is True:
+        return cannot_apply(Text("仅 ms-swift 提供", "ms-swift only"))
+    setting = run.setting("use_logits_to_keep")
+    if setting is None:
+        if run.is_open:
+            return cannot_tell(Text("参数未完全可见", "not all parameters are in sight"))
+        return on(f"ms-swift decides by the model ({sources.SWIFT_ARGUMENTS}), on by default")
+    if not setting.known:
+        return cannot_tell(setting)
+    if setting.value is not False:
+        return on(setting)
+    return advise(
+        run,
+        "logits of prompt tokens are computed and stored though no label needs them",
+        Text("use_logits_to_keep 被关闭", "use_logits_to_keep is turned off"),
+        Text("启用 use_logits_to_keep", "turn on use_logits_to_keep"),
+        parameters={"use_logits_to_keep": True},
+        at=setting,
+    )
+
+
+@of_training()
+def _activation_offload(run: Run) -> Judgement:
+    if text(run, "fsdp") in (None, "none"):
+        if not run.practice("fsdp").known:
+            return cannot_tell(run.practice("fsdp"))
+        return cannot_apply(Text("仅用于 FSDP2", "for FSDP2 only"))
+    setting = run.setting("callbacks")
+    if setting is not None and setting.known and "activation_cpu_offload" in str(setting.value):
+        return on(setting)
+    return off(Text("未卸载激活；显存足够时不需要", "off; not needed while memory is enough"))
+
+
+# --- GPU210 ---------------------------------------------------------------------------
+
+
+def _unpinned(run: Run) -> Optional[Node]:
+    """The ``pin_memory: false`` of an offload to the CPU in the run's DeepSpeed config."""
+    if run.deepspeed is None:
+        return None
+    for name in _OFFLOADS:
+        device = run.deepspeed.get(f"zero_optimization.{name}.device")
+        pinned = run.deepspeed.get(f"zero_optimization.{name}.pin_memory")
+        if device is None or device.value != "cpu" or pinned is None:
+            continue
+        if known(pinned.value) and pinned.value is False:
+            return pinned
+    return None
+
+
+@of_training(alone=True)
+def _pinned_offload(run: Run) -> Judgement:
+    node = _unpinned(run)
+    if node is None:
+        return no_mistake()
+    at = Setting("pin_memory", False, node.location)
+    return advise(
+        run,
+        "unpinned memory moves offloaded states over PCIe without overlap",
+        Text("CPU 卸载未使用锁页内存", "the CPU offload is not pinned"),
+        Text("在 offload 配置中设置 pin_memory: true", "set pin_memory: true in the offload"),
+        snippet=Snippet('set "pin_memory": true', '"pin_memory": true', "json"),
+        at=at,
+    )
+
+
+_A = "general"
+_S = "swift"
+
+_TRAINER = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained(
+    "Qwen/Qwen2.5-7B-Instruct", attn_implementation="flash_attention_2"
+)
+args = TrainingArguments(
+    output_dir="out",
+    per_device_train_batch_size=1,
+    gradient_accumulation_steps=16,
+    use_liger_kernel=True,
+{}    dataloader_num_workers=4,
+)
+Trainer(model=model, args=args, train_dataset=train_dataset).train()
+"""
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU201",
+        "mixed-precision",
+        Text("混合精度训练", "Mixed precision"),
+        Priority.HIGH,
+        _mixed_precision,
+        why="FP32 products bypass most of the tensor cores' throughput and double the "
+        "memory of activations.",
+        fix="Turn on bf16 on Ampere or newer, fp16 on Volta and Turing.",
+        ignore="When `accelerate launch --mixed_precision` or the DeepSpeed config that the "
+        "program is started with sets the precision.",
+        items=(
+            Item(_A, "C", "mixed-precision", 1),
+            Item(_S, "B", "bf16", 3, "precision", "bf16"),
+            Item(_S, "B", "fp16", 3, "precision", "fp16"),
+        ),
+        impact=Impact(
+            throughput=(50, 200),
+            memory=(-50, -20),
+            source=sources.MIXED_PRECISION,
+        ),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _TRAINER.format("    gradient_checkpointing=True,\n"),
+                _TRAINER.format("    gradient_checkpointing=True,\n    bf16=True,\n"),
+            ),
+        ),
+        sources=(sources.MIXED_PRECISION, sources.HF_SINGLE_GPU, sources.HF_ARGUMENTS),
+    ),
+    Check(
+        "GPU202",
+        "fp8-training",
+        Text("FP8 训练", "FP8 training"),
+        Priority.LOW,
+        _fp8,
+        why="Hopper and newer GPUs multiply FP8 at twice the rate of BF16.",
+        fix="Use the framework's FP8 switch, TransformerEngine or torchao float8.",
+        ignore="Until a test shows that the loss converges as with BF16.",
+        items=(Item(_A, "C", "fp8-training", 1), Item(_S, "B", "fp8-training", 1)),
+        impact=Impact(
+            throughput=(20, 40),
+            note=Text("矩阵乘法最多快一倍", "matrix products run at most twice as fast"),
+            source=sources.TRANSFORMER_ENGINE,
+        ),
+        difficulty="medium",
+        sources=(sources.TRANSFORMER_ENGINE,),
+    ),
+    Check(
+        "GPU203",
+        "activation-checkpointing",
+        Text("激活重计算（梯度检查点）", "Activation checkpointing"),
+        Priority.HIGH,
+        _checkpointing,
+        why="Activations of all layers are kept for the backward pass; with long sequences "
+        "they take more memory than the model.",
+        fix="Turn on gradient checkpointing: only the layers' inputs are kept.",
+        ignore="When the run fits with the batch size it needs: recomputing costs 20-30 % "
+        "of the step time.",
+        items=(
+            Item(_A, "C", "activation-checkpointing", 1),
+            Item(_S, "C", "gradient-checkpointing", 1),
+        ),
+        impact=Impact(
+            throughput=(-30, -20),
+            memory=(-60, -30),
+            note=Text("省下的显存可换更大批量", "the memory allows a larger micro-batch"),
+            source=f"{sources.CHECKPOINTING}; {sources.HF_SINGLE_GPU}",
+        ),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _TRAINER.format("    bf16=True,\n"),
+                _TRAINER.format("    bf16=True,\n    gradient_checkpointing=True,\n"),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+                "    --attn_impl flash_attn --max_length 8192 --gradient_checkpointing false\n",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+                "    --attn_impl flash_attn --max_length 8192 --gradient_checkpointing true\n",
+            ),
+        ),
+        sources=(sources.CHECKPOINTING, sources.HF_SINGLE_GPU),
+    ),
+    Check(
+        "GPU204",
+        "cpu-offload",
+        Text("CPU / NVMe 卸载", "CPU and NVMe offload"),
+        Priority.HIGH,
+        _offload,
+        why="Offloading makes a model fit that otherwise would not; where it fits anyway, "
+        "every step waits for transfers over PCIe.",
+        fix="Offload only what does not fit: first the optimizer, then the parameters.",
+        items=(Item(_A, "C", "cpu-nvme-offload", 1),),
+        impact=Impact(
+            throughput=(-50, -20),
+            memory=(-75, -40),
+            note=Text("以速度换显存", "memory for speed"),
+            source=sources.ZERO_OFFLOAD,
+        ),
+        difficulty="medium",
+        sources=(sources.ZERO_OFFLOAD,),
+    ),
+    Check(
+        "GPU205",
+        "gradient-accumulation",
+        Text("梯度累积", "Gradient accumulation"),
+        Priority.MEDIUM,
+        _accumulation,
+        why="With a small global batch the optimizer step and the gradient exchange weigh "
+        "as much as the computation, and gradients are noisy.",
+        fix="Accumulate micro-batches up to a global batch of 16 or more.",
+        items=(
+            Item(_A, "C", "gradient-accumulation", 1),
+            Item(_S, "C", "gradient-accumulation", 1),
+        ),
+        impact=Impact(throughput=(5, 20), source=sources.HF_SINGLE_GPU),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                "NPROC_PER_NODE=2 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+                "    --per_device_train_batch_size 1 --gradient_accumulation_steps 1\n",
+                "NPROC_PER_NODE=2 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+                "    --per_device_train_batch_size 1 --gradient_accumulation_steps 8\n",
+            ),
+        ),
+        sources=(sources.HF_SINGLE_GPU, sources.PYTORCH_DDP),
+    ),
+    Check(
+        "GPU206",
+        "projected-optimizer",
+        Text("低秩投影优化器（GaLore）", "Low-rank optimizer states (GaLore)"),
+        Priority.LOW,
+        _projected_optimizer,
+        why="Adam's moments take 8 bytes a parameter; GaLore keeps them in a projected space.",
+        fix="Use GaLore or Q-GaLore for full tuning on one GPU.",
+        items=(
+            Item(_S, "E", "galore", 3, "galore", "galore"),
+            Item(_S, "E", "q-galore", 3, "galore", "q-galore"),
+        ),
+        impact=Impact(memory=(-65, -40), source=f"{sources.GALORE}; {sources.Q_GALORE}"),
+        difficulty="medium",
+        sources=(sources.GALORE, sources.Q_GALORE),
+    ),
+    Check(
+        "GPU207",
+        "vision-checkpointing",
+        Text("视觉塔激活重计算", "Vision tower checkpointing"),
+        Priority.LOW,
+        _vision_checkpointing,
+        why="A trained vision tower keeps the activations of every image tile.",
+        fix="Turn on vit_gradient_checkpointing.",
+        items=(Item(_S, "C", "vit-gradient-checkpointing", 1),),
+        impact=Impact(memory=(-30, -10), source=sources.SWIFT_DOCS),
+        sources=(sources.SWIFT_DOCS,),
+    ),
+    Check(
+        "GPU208",
+        "logits-to-keep",
+        Text("只计算有标签位置的 logits", "Logits of labelled tokens only"),
+        Priority.LOW,
+        _logits_to_keep,
+        why="The logits of a large vocabulary are often the peak of memory.",
+        fix="Leave use_logits_to_keep at its default, or turn it on.",
+        items=(Item(_S, "C", "logits-to-keep", 1),),
+        impact=Impact(memory=(-20, -5), source=sources.SWIFT_DOCS),
+        sources=(sources.SWIFT_DOCS,),
+    ),
+    Check(
+        "GPU209",
+        "activation-cpu-offload",
+        Text("激活卸载到 CPU", "Activation offload"),
+        Priority.LOW,
+        _activation_offload,
+        why="Activations that do not fit can wait in host memory.",
+        fix="Add the activation_cpu_offload callback under FSDP2.",
+        items=(Item(_S, "C", "activation-cpu-offload", 1),),
+        difficulty="medium",
+        sources=(sources.SWIFT_DOCS,),
+    ),
+    Check(
+        "GPU210",
+        "pinned-offload",
+        Text("卸载使用锁页内存", "Pinned offload memory"),
+        Priority.MEDIUM,
+        _pinned_offload,
+        why="Transfers from pageable memory are slower and cannot overlap with computation.",
+        fix='Set "pin_memory": true beside "device": "cpu".',
+        ignore="When the host is short of memory: pinned pages cannot be swapped.",
+        impact=Impact(throughput=(10, 30), source=sources.DEEPSPEED_CONFIG),
+        sources=(sources.DEEPSPEED_CONFIG, sources.DEEPSPEED_SOURCE),
+    ),
+)

@@ -1,0 +1,185 @@
+"""Short forms for the answers that checks give, and the rules every advice obeys."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Optional, Union
+
+from flake8_gpu_training.checks import changes
+from flake8_gpu_training.checks._scale import is_trial
+from flake8_gpu_training.checks.base import (
+    Change,
+    Evidence,
+    Finding,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import Call, Location, Setting, Unknown
+from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+
+Judge = Callable[[Run], Judgement]
+
+_NO_TRAINING = Text("该任务不做训练", "this job does not train")
+_TRIAL = Text("试运行（步数很少或在 CPU 上）", "a trial run (a few steps, or on the CPU)")
+_ALONE = Text(
+    "仅看到单个文件，无法得知启动方式与其他配置",
+    "one file seen alone: launcher and other files are out of sight",
+)
+_NO_WAY = Text("该框架没有对应参数", "the framework has no parameter for it")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """What to write where the framework has no parameter: code, and the same in words."""
+
+    instruction: str
+    text: str
+    language: str = "python"
+
+
+def on(evidence: Union[Setting, str], variant: str = "") -> Judgement:
+    """The practice is on, as ``evidence`` shows."""
+    shown = Evidence(evidence) if isinstance(evidence, str) else Evidence.of(evidence)
+    current = Text(f"已启用：{shown.text}", f"on: {shown.text}")
+    return Judgement(Status.ENABLED, variant, evidence=(shown,), current=current)
+
+
+def seen(call: Call, variant: str = "") -> Judgement:
+    """The practice is on, since the program makes this call."""
+    current = Text(f"代码中调用了 {call.name}", f"the program calls {call.name}")
+    evidence = (Evidence(call.name, call.location),)
+    return Judgement(Status.ENABLED, variant, evidence=evidence, current=current)
+
+
+def off(why: Text, setting: Optional[Setting] = None) -> Judgement:
+    """Off, and optional for this run."""
+    shown = (Evidence.of(setting),) if setting is not None and setting.explicit else ()
+    return Judgement(Status.DISABLED, evidence=shown, current=why)
+
+
+def cannot_apply(why: Text) -> Judgement:
+    """The practice cannot apply to this run."""
+    return Judgement(Status.NOT_APPLICABLE, current=why)
+
+
+def cannot_tell(about: Union[Setting, Text]) -> Judgement:
+    """Static analysis cannot tell; ``about`` is the unknown setting, or the reason."""
+    if isinstance(about, Setting):
+        reason = about.value.reason if isinstance(about.value, Unknown) else "not known"
+        about = Text(f"无法静态判断 {about.name}", f"{about.name} is not known: {reason}")
+    return Judgement(Status.UNKNOWN, current=about)
+
+
+def advise(
+    run: Run,
+    reason: str,
+    current: Text,
+    action: Text,
+    practices: Optional[Mapping[str, Any]] = None,
+    parameters: Optional[Mapping[str, Any]] = None,
+    snippet: Optional[Snippet] = None,
+    variant: str = "",
+    at: Optional[Setting] = None,
+    call: Optional[Call] = None,
+    priority: Optional[Priority] = None,
+    share: Optional[float] = None,
+) -> Judgement:
+    """The practice is recommended, or partial when a ``share`` of the points is earned.
+
+    ``practices`` are written as the run's framework spells them, ``parameters`` under their
+    own names, ``snippet`` when the framework has neither. ``at`` is the setting that is to
+    be changed; ``call`` takes the parameters instead of the run's own place.
+    """
+    if call is not None:
+        run = replace(run, place=Place(PlaceKind.PYTHON, call.location, call=call))
+    if parameters is None and practices is not None:
+        parameters = spelled(run, practices)
+    if parameters is not None:
+        change = changes.write(run, parameters)
+        message = f"set {changes.instruction(run, parameters)}: {reason}"
+    elif snippet is not None:
+        change = Change(snippet.language, snippet.text)
+        message = f"{snippet.instruction}: {reason}"
+    else:
+        return off(_NO_WAY)
+    location = at.location if at is not None and at.location is not None else run.place.location
+    shown = (Evidence.of(at),) if at is not None else ()
+    return Judgement(
+        Status.RECOMMENDED if share is None else Status.PARTIAL,
+        variant,
+        1.0 if share is None else share,
+        shown,
+        (Finding(location, message, change),),
+        current,
+        action,
+        change,
+        priority,
+    )
+
+
+def mistake(
+    location: Location,
+    message: str,
+    current: Text,
+    action: Text,
+    change: Optional[Change] = None,
+    priority: Optional[Priority] = None,
+) -> Judgement:
+    """A fault at ``location``."""
+    finding = Finding(location, message, change)
+    return Judgement(
+        Status.RECOMMENDED,
+        findings=(finding,),
+        current=current,
+        action=action,
+        change=change,
+        priority=priority,
+    )
+
+
+def no_mistake() -> Judgement:
+    """Nothing wrong was found."""
+    return Judgement(Status.NOT_APPLICABLE)
+
+
+def spelled(run: Run, practices: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
+    """``practices`` in the parameters of the run's framework; None when it lacks one."""
+    spellings = framework_of(run.framework).spellings
+    written: dict[str, Any] = {}
+    for name, value in practices.items():
+        spelling = spellings.get(name)
+        if spelling is None:
+            return None
+        written.update(spelling.parameters(value))
+    return written
+
+
+def of_training(alone: bool = False) -> Callable[[Judge], Judge]:
+    """Makes a judge obey the common rules of advice about training.
+
+    It is asked about training runs only; a trial run is advised nothing; and of a file seen
+    alone only what ``alone`` allows is said, since the launcher may have set the rest.
+    """
+
+    def decorate(judge: Judge) -> Judge:
+        @functools.wraps(judge)
+        def guarded(run: Run) -> Judgement:
+            if run.kind is not RunKind.TRAIN:
+                return cannot_apply(_NO_TRAINING)
+            judgement = judge(run)
+            if judgement.status not in (Status.RECOMMENDED, Status.PARTIAL):
+                return judgement
+            if is_trial(run):
+                return off(_TRIAL)
+            if run.single_file and not alone:
+                return cannot_tell(_ALONE)
+            return judgement
+
+        return guarded
+
+    return decorate

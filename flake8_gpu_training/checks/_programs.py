@@ -1,0 +1,44 @@
+"""What the run's Python programs call, import and decorate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Call, Import, known
+from flake8_gpu_training.runs.model import Run
+
+
+def calls(run: Run, *names: str) -> Iterator[Call]:
+    """Calls whose resolved name is one of ``names``, or ends with one (``.Trainer``)."""
+    for program in run.python:
+        yield from program.calls_to(*names)
+
+
+def first_call(run: Run, *names: str) -> Optional[Call]:
+    """The first such call, or None."""
+    return next(calls(run, *names), None)
+
+
+def imports(run: Run, *modules: str) -> Optional[Import]:
+    """The first import of one of ``modules`` or of a part of it."""
+    for program in run.python:
+        for found in program.imports:
+            dotted = found.dotted
+            if any(dotted == module or dotted.startswith(f"{module}.") for module in modules):
+                return found
+    return None
+
+
+def keyword(call: Call, name: str, position: Optional[int] = None) -> Any:
+    """Value of an argument: None when it is not given (or unknown, as an Unknown)."""
+    argument = call.keywords.get(name)
+    if argument is None and position is not None and len(call.positional) > position:
+        argument = call.positional[position]
+    return None if argument is None else argument.value
+
+
+def says(call: Call, name: str, *values: Any) -> bool:
+    """Whether the call gives ``name`` one of ``values``."""
+    value = keyword(call, name)
+    return value is not None and known(value) and value in values

@@ -1,0 +1,128 @@
+"""How large a run is: its GPUs, its ranks, its model, and whether the states fit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import known
+from flake8_gpu_training.hardware import GPUS, Gpu
+from flake8_gpu_training.runs.model import Run
+
+GIB = 1024**3
+# Judged by where nothing is known about the GPUs: the largest that is common.
+ASSUMED_MEMORY_GIB = 80.0
+# Bytes per trained parameter under mixed precision with Adam (Rajbhandari et al., 2020).
+_MIXED_ADAM = 16
+_TINY_MODEL = re.compile(r"(?i)(?:^|[/_-])(?:tiny|dummy|debug)(?:[/_-]|$)|hf-internal-testing")
+_FEW_STEPS = 10
+
+
+def number(run: Run, practice: str) -> Optional[float]:
+    """A practice that is a known number, or None."""
+    value = run.value(practice)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value
+
+
+def text(run: Run, practice: str) -> Optional[str]:
+    """A practice that is a known word, in lower case, or None."""
+    value = run.value(practice)
+    return value.lower() if isinstance(value, str) else None
+
+
+def nodes(run: Run) -> Optional[int]:
+    """Nodes of the run, or None."""
+    value = run.launcher.nodes.value
+    if isinstance(value, int):
+        return value
+    return run.hardware.nodes
+
+
+def ranks(run: Run) -> Optional[int]:
+    """Processes that train together, or None when the launcher does not tell."""
+    return run.launcher.world_size
+
+
+def gpus(run: Run) -> Optional[int]:
+    """GPUs that the run uses, or None: one a rank, else what the job asks for."""
+    return ranks(run) or run.hardware.gpus
+
+
+def gpu(run: Run) -> Optional[Gpu]:
+    """The kind of GPU, or None."""
+    return GPUS.get(run.hardware.gpu or "")
+
+
+def memory_gib(run: Run) -> Optional[float]:
+    """Memory of one GPU, or None."""
+    kind = gpu(run)
+    return run.hardware.memory_gib or (kind.memory_gib if kind else None)
+
+
+def tunes_all(run: Run) -> Optional[bool]:
+    """Whether all weights are trained; None when it cannot be told."""
+    tuning = text(run, "tuning")
+    return None if tuning is None else tuning == "full"
+
+
+def states_gib(run: Run, share: int = 1) -> Optional[float]:
+    """GiB of weights, gradients and optimizer states of one rank, split ``share`` ways.
+
+    Adapters' own states are left out: they are small beside the frozen weights.
+    """
+    parameters, full = run.model.parameters, tunes_all(run)
+    if parameters is None or full is None:
+        return None
+    if full:
+        return parameters * _MIXED_ADAM / share / GIB
+    bits = number(run, "quantization_bits") or 16
+    return parameters * bits / 8 / share / GIB
+
+
+def outgrows_gpu(run: Run) -> Optional[bool]:
+    """Whether unsharded model states exceed one GPU; None when it cannot be told."""
+    states = states_gib(run)
+    if states is None:
+        return None
+    return states > (memory_gib(run) or ASSUMED_MEMORY_GIB)
+
+
+def is_language_model(run: Run) -> bool:
+    """Whether the model is a text or multimodal decoder."""
+    return run.model.kind in ("LLM", "MLLM")
+
+
+def billions(run: Run) -> Optional[float]:
+    """Parameters in billions, or None."""
+    return None if run.model.parameters is None else run.model.parameters / 1e9
+
+
+def _setting(run: Run, name: str) -> Any:
+    found = run.setting(name)
+    return found.value if found is not None and known(found.value) else None
+
+
+def is_trial(run: Run) -> bool:
+    """Whether the run only tries something out: on the CPU, a few steps, a toy, a test."""
+    if _setting(run, "use_cpu") is True or _setting(run, "no_cuda") is True:
+        return True
+    steps = _setting(run, "max_steps")
+    if isinstance(steps, (int, float)) and 0 < steps <= _FEW_STEPS:
+        return True
+    if run.model.name is not None and _TINY_MODEL.search(run.model.name):
+        return True
+    return is_test_file(run.place.location.path)
+
+
+def is_test_file(path: str) -> bool:
+    """Whether ``path`` is a test by its name or folder."""
+    parts = PurePosixPath(path).parts
+    name = parts[-1] if parts else ""
+    return (
+        name.startswith("test_")
+        or name.endswith(("_test.py", "conftest.py"))
+        or any(part in ("tests", "test") for part in parts[:-1])
+    )
