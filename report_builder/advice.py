@@ -1,0 +1,376 @@
+"""Advice on flash attention, and on DeepSpeed and the distributed set-up, for one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Optional
+
+from flake8_gpu_training.checks.base import Change
+from flake8_gpu_training.checks.changes import recommend
+from flake8_gpu_training.facts import Origin, Setting
+from flake8_gpu_training.hardware import Gpu, gpu_named
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import estimate, lora_parameters, model_states
+from flake8_gpu_training.runs.model import Run, RunKind
+
+# Cards the tables show when the hardware is not known: name and GiB.
+COMMON_CARDS = (("24 GB (RTX 3090/4090, A10)", 24), ("48 GB (A40, L40S)", 48), ("80 GB", 80))
+_HF_INTEGRATION = frozenset({"swift", "llamafactory", "hf_trainer"})
+_ADJUST = Text("需根据实际硬件调整", "adjust to the actual hardware")
+
+
+@dataclass(frozen=True)
+class FlashAdvice:
+    """Which flash attention to use; ``version`` is FA2, FA3, FA4 or SDPA."""
+
+    version: str
+    reason: Text
+    install: str
+    integration: Change
+    needs: Text
+
+
+@dataclass(frozen=True)
+class StateRow:
+    """GiB of model states per GPU at each ZeRO stage, for one number of GPUs."""
+
+    gpus: int
+    stages: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class DeepSpeedAdvice:
+    """The ZeRO stage to use, with a complete configuration.
+
+    ``stage`` is None where distributed training advice does not apply (serving).
+    """
+
+    stage: Optional[int]
+    offload: bool
+    reason: Text
+    offload_reason: Text
+    config: Mapping[str, Any]
+    hardware_known: bool
+    table: tuple[StateRow, ...] = ()
+
+
+# --- flash attention ----------------------------------------------------------------
+
+_INSTALL = MappingProxyType(
+    {
+        "FA2": "pip install flash-attn --no-build-isolation",
+        "FA3": "git clone https://github.com/Dao-AILab/flash-attention.git\n"
+        "cd flash-attention/hopper && python setup.py install",
+        "FA4": "pip install flash-attn-4",
+        "SDPA": 'pip install "torch>=2.2"',
+    }
+)
+_PRACTICE = MappingProxyType(
+    {
+        "FA2": "flash_attention_2",
+        "FA3": "flash_attention_3",
+        "FA4": "flash_attention_4",
+        "SDPA": "sdpa",
+    }
+)
+_REASON = MappingProxyType(
+    {
+        "FA2": Text(
+            "{gpu}（{architecture}）支持 FlashAttention-2",
+            "{gpu} ({architecture}) is served by FlashAttention-2",
+        ),
+        "FA3": Text(
+            "{gpu}（{architecture}）可用 FlashAttention-3；FA2 同样可用，作为稳妥的后备",
+            "{gpu} ({architecture}) is served by FlashAttention-3; FA2 works too and is the "
+            "safe fallback",
+        ),
+        "FA4": Text(
+            "{gpu}（{architecture}）对应 FlashAttention-4（预发布版本）；框架尚未支持时退回 SDPA",
+            "{gpu} ({architecture}) is served by FlashAttention-4 (a pre-release); fall back to "
+            "SDPA where the framework does not know it yet",
+        ),
+        "SDPA": Text(
+            "{gpu}（{architecture}）不支持 FlashAttention-2 及更新版本，使用 PyTorch SDPA",
+            "{gpu} ({architecture}) has no FlashAttention-2 or newer; use PyTorch's SDPA",
+        ),
+    }
+)
+_UNKNOWN_GPU = Text(
+    "未能从项目推断 GPU 型号，需根据实际硬件调整：Ampere/Ada/Hopper 用 FA2，"
+    "Hopper（H100/H200/H20/H800）可用 FA3，Blackwell 用 FA4，Volta/Turing 用 SDPA",
+    "the project does not say which GPU it runs on, so adjust to the actual hardware: FA2 on "
+    "Ampere, Ada and Hopper; FA3 is possible on Hopper (H100, H200, H20, H800); FA4 on "
+    "Blackwell; SDPA on Volta and Turing",
+)
+_NEEDS = Text(
+    "packing 与 padding_free 需要 flash attention（变长接口），否则样本之间会互相注意；"
+    "计算精度须为 bf16 或 fp16",
+    "packing and padding-free batches need a flash kernel (its variable-length interface), or "
+    "samples attend to each other; the compute precision must be bf16 or fp16",
+)
+_SERVING = Text(
+    "推理引擎自带注意力内核，通常无需另行安装；仅在需要指定后端时设置",
+    "inference engines ship their own attention kernels; set a backend only to override "
+    "their choice",
+)
+
+
+def flash_attention(run: Optional[Run]) -> FlashAdvice:
+    """Version, installation and the switch of this run's framework."""
+    gpu = gpu_named(run.hardware.gpu) if run is not None and run.hardware.gpu else None
+    version = _version(gpu)
+    if gpu is None:
+        reason = _UNKNOWN_GPU
+    else:
+        reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
+    serves = run is not None and run.kind is RunKind.SERVE
+    return FlashAdvice(
+        version,
+        reason,
+        _INSTALL[version],
+        _integration(run, version),
+        _SERVING if serves else _NEEDS,
+    )
+
+
+def _version(gpu: Optional[Gpu]) -> str:
+    if gpu is None:
+        return "FA2"
+    return {2: "FA2", 3: "FA3", 4: "FA4"}.get(gpu.flash_attention, "SDPA")
+
+
+def _integration(run: Optional[Run], version: str) -> Change:
+    if run is not None:
+        change = recommend(run, {"attention": _PRACTICE[version]})
+        if change is not None:
+            return change
+    if version == "SDPA":
+        return Change(
+            "python",
+            "import torch.nn.functional as F\n\n"
+            "out = F.scaled_dot_product_attention(q, k, v, is_causal=True)",
+        )
+    return Change(
+        "python",
+        "import torch\nfrom transformers import AutoModelForCausalLM\n\n"
+        "model = AutoModelForCausalLM.from_pretrained(\n"
+        '    "Qwen/Qwen2.5-7B-Instruct",\n'
+        "    torch_dtype=torch.bfloat16,\n"
+        f'    attn_implementation="{_PRACTICE[version]}",\n'
+        ")",
+    )
+
+
+# --- DeepSpeed ----------------------------------------------------------------------
+
+
+def deepspeed(run: Optional[Run]) -> DeepSpeedAdvice:
+    """The lowest stage that fits, and a configuration for it."""
+    if run is None or run.kind in (RunKind.SERVE, RunKind.INFER):
+        return DeepSpeedAdvice(None, False, _NO_TRAINING, _NO_TRAINING, MappingProxyType({}), False)
+    stage, offload, reason, offload_reason = _choice(run)
+    memory_known = run.hardware.memory_gib is not None
+    table = () if memory_known and run.hardware.gpus else _table(run)
+    config = MappingProxyType(_config(run, stage, offload))
+    return DeepSpeedAdvice(stage, offload, reason, offload_reason, config, memory_known, table)
+
+
+_NO_TRAINING = Text("没有训练运行，不适用", "there is no training run; it does not apply")
+_FITS_ONE = Text(
+    "单卡训练，预计每卡 {need:.0f} GiB，小于 {memory:.0f} GiB，不需要 ZeRO 分片",
+    "one GPU, about {need:.0f} GiB of {memory:.0f} GiB: nothing to shard",
+)
+_LOWEST = Text(
+    "{gpus} 卡下 Stage {stage} 是放得下的最低档（预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB）；"
+    "Stage 2 的通信量与普通数据并行相同，Stage 3 约为其 1.5 倍",
+    "stage {stage} is the lowest that fits on {gpus} GPUs (about {need:.0f} of {memory:.0f} GiB "
+    "each); stage 2 moves as much data as plain data parallelism, stage 3 about 1.5 times that",
+)
+_NOTHING_FITS = Text(
+    "按估算，ZeRO-3 加卸载在 {gpus} 张 {memory:.0f} GiB 卡上仍可能放不下："
+    "增加 GPU、改用 LoRA/QLoRA，或减小批大小与序列长度",
+    "by the estimate even ZeRO-3 with offload may not fit on {gpus} GPUs of {memory:.0f} GiB: "
+    "take more GPUs, LoRA or QLoRA, or a smaller batch and shorter sequences",
+)
+_UNSURE_LORA = Text(
+    "LoRA 只训练少量参数，多卡首选 ZeRO-2；需根据实际硬件调整",
+    "LoRA trains few parameters, so ZeRO-2 is the first choice on several GPUs; adjust to the "
+    "actual hardware",
+)
+_UNSURE_FULL = Text(
+    "全参训练的模型状态为每参数 16 字节，通常需要 ZeRO-3 分片；需根据实际硬件调整",
+    "full training holds 16 bytes of model states per parameter, which mostly calls for "
+    "ZeRO-3; adjust to the actual hardware",
+)
+_UNSURE = Text(
+    "未能推断模型规模或微调方式，先用 ZeRO-2；需根据实际硬件调整",
+    "neither the model's size nor the way of tuning is known; start with ZeRO-2 and adjust to "
+    "the actual hardware",
+)
+_NO_OFFLOAD = Text("不卸载即可放下，卸载会拖慢训练", "it fits without, and offload slows training")
+_OFFLOAD = Text(
+    "不卸载预计放不下，将优化器状态放到 CPU 内存",
+    "it does not fit without optimizer states on the CPU",
+)
+_OFFLOAD_UNSURE = Text(
+    "默认不启用；显存不足时再启用优化器卸载（需根据实际硬件调整）",
+    "not at first; turn on optimizer offload when memory runs out (adjust to the actual hardware)",
+)
+
+# Lowest first: stage and where optimizer states and weights go.
+_LADDER = ((0, False), (1, False), (2, False), (2, True), (3, False), (3, True))
+
+
+def _choice(run: Run) -> tuple[int, bool, Text, Text]:
+    memory, gpus = run.hardware.memory_gib, _gpus(run)
+    if memory is not None and gpus is not None:
+        for stage, offload in _LADDER:
+            need = _need(run, stage, offload, gpus)
+            if need is None:
+                break
+            if gpus == 1 and stage > 0 and not offload:
+                continue  # nothing to shard over
+            if gpus > 1 and stage < 2:
+                continue  # stage 2 communicates no more than plain data parallelism
+            if need < 0.92 * memory:
+                text = _FITS_ONE if gpus == 1 and stage == 0 else _LOWEST
+                filled = text.fill(gpus=gpus, stage=stage, need=need, memory=memory)
+                return stage, offload, filled, _OFFLOAD if offload else _NO_OFFLOAD
+        else:
+            return 3, True, _NOTHING_FITS.fill(gpus=gpus, memory=memory), _OFFLOAD
+    tuning = run.value("tuning")
+    if tuning is None:
+        return 2, False, _UNSURE, _OFFLOAD_UNSURE
+    if tuning == "full":
+        return 3, False, _UNSURE_FULL, _OFFLOAD_UNSURE
+    return 2, False, _UNSURE_LORA, _OFFLOAD_UNSURE
+
+
+def _gpus(run: Run) -> Optional[int]:
+    return run.hardware.gpus or run.launcher.world_size
+
+
+def _need(run: Run, stage: int, offload: bool, gpus: int) -> Optional[float]:
+    """GiB per GPU when the run used this stage; by model states alone where that is all."""
+    device = "cpu" if offload else "none"
+    profile = {
+        **run.profile,
+        "zero_stage": _assumed("zero_stage", stage),
+        "offload_optimizer": _assumed("offload_optimizer", device),
+        "offload_param": _assumed("offload_param", device if stage == 3 else "none"),
+        "fsdp": _assumed("fsdp", "none"),
+    }
+    found = estimate(replace(run, profile=profile))
+    if found is not None:
+        return found.total
+    states = _states(run, gpus, stage)
+    if states is None:
+        return None
+    if offload:
+        states = _states(run, gpus, 3) or states
+    return states * 1.3 + 2.0  # activations and buffers, roughly
+
+
+def _states(run: Run, gpus: int, stage: int) -> Optional[float]:
+    if not run.model.parameters:
+        return None
+    trained: Optional[float] = None
+    if run.value("tuning", "full") != "full":
+        rank = run.value("lora_rank", 8)
+        trained = lora_parameters(run.model, rank if isinstance(rank, int) else 8)
+        if trained is None:
+            trained = 0.005 * run.model.parameters
+    return model_states(run.model.parameters, gpus, stage, trained)
+
+
+def _table(run: Run) -> tuple[StateRow, ...]:
+    rows = []
+    for gpus in (1, 2, 4, 8, 16):
+        stages = [_states(run, gpus, stage) for stage in range(4)]
+        if any(size is None for size in stages):
+            return ()
+        zero, one, two, three = (size or 0.0 for size in stages)
+        rows.append(StateRow(gpus, (zero, one, two, three)))
+    return tuple(rows)
+
+
+def _assumed(name: str, value: Any) -> Setting:
+    return Setting(name, value, None, Origin.DERIVED)
+
+
+def _config(run: Run, stage: int, offload: bool) -> dict[str, Any]:
+    """A complete ``ds_config.json``; "auto" only where the Trainer fills it in."""
+    automatic = run.framework in _HF_INTEGRATION
+    config: dict[str, Any] = {}
+    if automatic:
+        config["train_batch_size"] = "auto"
+        config["train_micro_batch_size_per_gpu"] = "auto"
+        config["gradient_accumulation_steps"] = "auto"
+        config["gradient_clipping"] = "auto"
+        config["bf16"] = {"enabled": "auto"}
+        config["fp16"] = {"enabled": "auto"}
+    else:
+        config["train_micro_batch_size_per_gpu"] = _number(run, "micro_batch_size", 1)
+        config["gradient_accumulation_steps"] = _number(run, "gradient_accumulation_steps", 1)
+        config["gradient_clipping"] = _number(run, "max_grad_norm", 1.0)
+        gpu = gpu_named(run.hardware.gpu) if run.hardware.gpu else None
+        half = gpu is not None and not gpu.bf16
+        config["fp16" if half else "bf16"] = {"enabled": True}
+    config["zero_optimization"] = _zero(run, stage, offload, automatic)
+    if offload and automatic:
+        parameters = dict.fromkeys(("lr", "betas", "eps", "weight_decay"), "auto")
+        config["optimizer"] = {"type": "AdamW", "params": parameters}
+    config["steps_per_print"] = 100
+    config["wall_clock_breakdown"] = False
+    return config
+
+
+def _number(run: Run, practice: str, default: float) -> float:
+    value = run.value(practice)
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    return value if usable else default
+
+
+def _zero(run: Run, stage: int, offload: bool, automatic: bool) -> dict[str, Any]:
+    zero: dict[str, Any] = {"stage": stage}
+    if stage == 0:
+        return zero
+    zero.update(overlap_comm=True, contiguous_gradients=True)
+    if stage < 3:
+        zero.update(
+            allgather_partitions=True,
+            allgather_bucket_size=200_000_000,
+            reduce_scatter=True,
+            reduce_bucket_size=200_000_000,
+        )
+    else:
+        hidden = run.model.hidden_size
+        if automatic:
+            zero.update(
+                reduce_bucket_size="auto",
+                stage3_prefetch_bucket_size="auto",
+                stage3_param_persistence_threshold="auto",
+            )
+        elif hidden:
+            # The values the HF integration computes for "auto".
+            zero.update(
+                reduce_bucket_size=hidden * hidden,
+                stage3_prefetch_bucket_size=int(0.9 * hidden * hidden),
+                stage3_param_persistence_threshold=10 * hidden,
+            )
+        zero.update(
+            sub_group_size=1_000_000_000,
+            stage3_max_live_parameters=1_000_000_000,
+            stage3_max_reuse_distance=1_000_000_000,
+            stage3_gather_16bit_weights_on_model_save=True,
+        )
+        nodes, per_node = run.hardware.nodes, run.hardware.gpus_per_node
+        if nodes is not None and nodes > 1 and per_node:
+            zero["zero_hpz_partition_size"] = per_node
+    if offload:
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+        if stage == 3:
+            zero["offload_param"] = {"device": "cpu", "pin_memory": True}
+    return zero

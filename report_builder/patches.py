@@ -1,0 +1,140 @@
+"""Patches: edits of the recommendations as one unified diff of the user's files."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Optional
+
+from flake8_gpu_training.checks.base import Edit
+
+ReadText = Callable[[str], Optional[str]]
+"""Text of a project file by relative path with its own line ends, or None."""
+
+# What a line of an insertion sets: ``--name value``, ``name: value``, ``name=value``.
+_KEY = re.compile(r"""^[\s\\,]*(?P<key>(?:--)?["']?[A-Za-z_][\w.-]*["']?)\s*(?:[:=\s]|$)""")
+_CONTEXT = 3
+
+
+def patch(changes: Iterable[Sequence[Edit]], read: ReadText) -> str:
+    """The unified diff that applies ``changes`` in order, for ``patch -p1``; "" when none.
+
+    A change is applied whole or not at all: one that does not match the file or overlaps an
+    earlier one is left out. A setting that an earlier change adds at the same place is not
+    added again.
+    """
+    texts: dict[str, Optional[str]] = {}
+    accepted: dict[str, list[tuple[int, int, str]]] = {}
+    keys: dict[tuple[str, int], set[str]] = {}
+    for edits in changes:
+        spans = [_span(edit, texts, read) for edit in edits]
+        if not spans or any(span is None for span in spans):
+            continue
+        placed = [(e.location.path, span) for e, span in zip(edits, spans) if span is not None]
+        fresh = [(path, _without_known(span, keys, path)) for path, span in placed]
+        if any(_overlaps(span, accepted.get(path, ())) for path, span in fresh):
+            continue
+        for path, span in fresh:
+            start, end, new = span
+            if start == end:
+                keys.setdefault((path, start), set()).update(_keys_of(new))
+            if new or start != end:
+                accepted.setdefault(path, []).append(span)
+    diffs = []
+    for path in sorted(accepted):
+        text = texts[path]
+        assert text is not None
+        diffs.append(unified_diff(path, text, _applied(text, accepted[path])))
+    return "".join(diffs)
+
+
+def unified_diff(path: str, old: str, new: str) -> str:
+    """Unified diff between two texts of the file at ``path`` (relative, posix)."""
+    lines = difflib.unified_diff(
+        _lines(old), _lines(new), f"a/{path}", f"b/{path}", n=_CONTEXT, lineterm="\n"
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with their ends; only a line feed ends a line, as for ``patch``."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _span(
+    edit: Edit, texts: dict[str, Optional[str]], read: ReadText
+) -> Optional[tuple[int, int, str]]:
+    """Offsets that ``edit`` replaces and the text it puts there; None when it does not fit."""
+    path = edit.location.path
+    if path not in texts:
+        texts[path] = None if path.endswith(".ipynb") else read(path)
+    text = texts[path]
+    if text is None:
+        return None
+    lines = _lines(text) or [""]
+    row, column = edit.location.line - 1, edit.location.column - 1
+    if not 0 <= row < len(lines) or not 0 <= column <= len(lines[row]):
+        return None
+    start = sum(len(line) for line in lines[:row]) + column
+    end = start + len(edit.old)
+    if text[start:end] != edit.old:
+        return None
+    new = edit.new.replace("\n", "\r\n") if "\r\n" in text else edit.new
+    return start, end, new
+
+
+def _keys_of(text: str) -> list[str]:
+    matches = (_KEY.match(piece) for piece in text.split("\n"))
+    return [match["key"] for match in matches if match]
+
+
+def _without_known(
+    span: tuple[int, int, str], keys: dict[tuple[str, int], set[str]], path: str
+) -> tuple[int, int, str]:
+    """An insertion without the lines that set what is inserted there already."""
+    start, end, new = span
+    known = keys.get((path, start), set())
+    if start != end or not known:
+        return span
+    kept = []
+    pieces = new.split("\n")
+    for piece in pieces:
+        match = _KEY.match(piece)
+        if match is None or match["key"] not in known:
+            kept.append(piece)
+    if len(kept) == len(pieces):
+        return span
+    if not any(_KEY.match(piece) for piece in kept):
+        return start, end, ""
+    return start, end, _mended("\n".join(kept))
+
+
+def _mended(text: str) -> str:
+    """Drops a line continuation that is left dangling at the end of an insertion."""
+    return re.sub(r"\s*\\\s*$", "", text) if text.rstrip().endswith("\\") else text
+
+
+def _overlaps(span: tuple[int, int, str], others: Iterable[tuple[int, int, str]]) -> bool:
+    start, end, _ = span
+    for other_start, other_end, _ in others:
+        if start == end or other_start == other_end:
+            inside = other_start < start < other_end or start < other_start < end
+        else:
+            inside = start < other_end and other_start < end
+        if inside:
+            return True
+    return False
+
+
+def _applied(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
+    pieces = []
+    at = 0
+    # At one place insertions keep their order and come before what is replaced there.
+    for start, end, new in sorted(spans, key=lambda span: (span[0], span[1])):
+        pieces.append(text[at:start])
+        pieces.append(new)
+        at = end
+    return "".join([*pieces, text[at:]])

@@ -1,0 +1,108 @@
+"""Recommendations: what the primary run's verdicts ask to change, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from flake8_gpu_training.checks.base import (
+    Change,
+    Edit,
+    Evidence,
+    Finding,
+    Impact,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.verdicts import Verdict
+
+_NOT_ON = Text("未启用", "not on")
+_TO_MEND = Text("存在问题", "faulty")
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """One thing to change; ``rank`` from 1. ``findings`` are all places of the same code."""
+
+    rank: int
+    priority: Priority
+    code: str
+    title: Text
+    current: Text
+    action: Text
+    impact: Impact
+    difficulty: str
+    why: str
+    status: Status
+    change: Optional[Change] = None
+    edits: tuple[Edit, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def safety(self) -> str:
+        """``P0`` large gain and easy, ``P1`` clear gain, ``P2`` needs a test."""
+        if self.priority is Priority.LOW or self.difficulty == "high":
+            return "P2"
+        return "P0" if self.priority is Priority.HIGH else "P1"
+
+
+def recommend(verdicts: Iterable[Verdict], goal: str = "balanced") -> tuple[Recommendation, ...]:
+    """What to change, ordered by priority, then expected gain for ``goal``, then code."""
+    found = [_recommendation(v) for v in verdicts if _asks_for_change(v.judgement)]
+    found.sort(key=lambda r: (r.priority.rank, -_gain(r.impact, goal), r.code))
+    return tuple(replace(entry, rank=rank) for rank, entry in enumerate(found, 1))
+
+
+def _asks_for_change(judgement: Judgement) -> bool:
+    if judgement.status is Status.PARTIAL:
+        return bool(judgement.findings or judgement.change or judgement.action.en)
+    return judgement.status is Status.RECOMMENDED or bool(judgement.findings)
+
+
+def _recommendation(verdict: Verdict) -> Recommendation:
+    check, judgement = verdict.check, verdict.judgement
+    change = judgement.change
+    if change is None:
+        change = next((f.change for f in judgement.findings if f.change is not None), None)
+    default = _NOT_ON if judgement.status is Status.RECOMMENDED else _TO_MEND
+    return Recommendation(
+        0,
+        verdict.priority,
+        check.code,
+        check.title,
+        judgement.current if judgement.current.en else default,
+        judgement.action if judgement.action.en else check.title,
+        check.impact,
+        check.difficulty,
+        check.why,
+        judgement.status,
+        change,
+        _edits(judgement),
+        judgement.evidence,
+        judgement.findings,
+    )
+
+
+def _edits(judgement: Judgement) -> tuple[Edit, ...]:
+    """Edits of the change and of every finding, each once."""
+    changes = [judgement.change, *(finding.change for finding in judgement.findings)]
+    edits: dict[Edit, None] = {}
+    for change in changes:
+        if change is not None:
+            edits.update(dict.fromkeys(change.edits))
+    return tuple(edits)
+
+
+def _gain(impact: Impact, goal: str) -> int:
+    """Largest expected gain in percent that counts for ``goal``."""
+    throughput = max(impact.throughput or (0, 0))
+    memory = -min(impact.memory or (0, 0))
+    if goal == "memory":
+        return memory
+    if goal in ("throughput", "latency"):
+        return throughput
+    return max(throughput, memory)

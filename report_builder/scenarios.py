@@ -1,0 +1,486 @@
+"""Scenario templates: complete configurations for common situations, the nearest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from types import MappingProxyType
+from typing import Optional
+
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run, RunKind
+
+_FOLDER = Path(__file__).parent / "templates" / "scenarios"
+_COMMENT = re.compile(r"#: (?P<zh>.+?) \| (?P<en>.+)$", re.MULTILINE)
+_LANGUAGE = MappingProxyType({".yaml": "yaml", ".py": "python", ".json": "json", ".sh": "bash"})
+
+
+@dataclass(frozen=True)
+class ScenarioFile:
+    """A file of a scenario: the name to save it under, and its text in both languages."""
+
+    name: str
+    language: str
+    text: Text
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A situation with the files it takes and the command that starts it."""
+
+    title: Text
+    files: tuple[ScenarioFile, ...]
+    launch: str
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A scenario of the catalog.
+
+    ``files``: name in templates/scenarios -> name to save it under. ``size``: billions of
+    parameters it is made for. ``tuning``, ``algorithm`` and ``gpus`` decide how near it is.
+    """
+
+    title: Text
+    files: tuple[tuple[str, str], ...]
+    launch: str
+    size: float
+    model: str
+    tuning: str = "full"
+    gpus: int = 1
+    algorithm: str = "sft"
+    quantized: bool = False
+    length: int = 4096
+    output: str = "output/run"
+    dataset: str = "your_dataset"
+    template: str = "qwen"
+
+
+_QWEN_7B, _QWEN_72B = "Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-72B-Instruct"
+_SWIFT = (
+    _Entry(
+        Text("7B 模型 LoRA 微调，单卡 80 GB", "LoRA of a 7B model on one 80 GB card"),
+        (("swift/lora_7b.yaml", "sft_lora.yaml"),),
+        "swift sft --config sft_lora.yaml",
+        7,
+        _QWEN_7B,
+        "lora",
+    ),
+    _Entry(
+        Text("7B 模型 QLoRA 微调，单卡 24 GB", "QLoRA of a 7B model on one 24 GB card"),
+        (("swift/qlora_7b.yaml", "sft_qlora.yaml"),),
+        "swift sft --config sft_qlora.yaml",
+        7,
+        _QWEN_7B,
+        "lora",
+        quantized=True,
+        length=2048,
+    ),
+    _Entry(
+        Text(
+            "70B 模型 LoRA 微调 + DeepSpeed ZeRO-3，8×80 GB",
+            "LoRA of a 70B model with DeepSpeed ZeRO-3 on 8×80 GB",
+        ),
+        (("swift/lora_70b.yaml", "sft_lora_ds.yaml"),),
+        "NPROC_PER_NODE=8 swift sft --config sft_lora_ds.yaml",
+        72,
+        _QWEN_72B,
+        "lora",
+        8,
+    ),
+    _Entry(
+        Text(
+            "7B 模型全参微调 + DeepSpeed ZeRO-3 + Liger Kernel，8×80 GB",
+            "Full tuning of a 7B model with DeepSpeed ZeRO-3 and Liger Kernel on 8×80 GB",
+        ),
+        (("swift/full_7b.yaml", "sft_full.yaml"),),
+        "NPROC_PER_NODE=8 swift sft --config sft_full.yaml",
+        7,
+        _QWEN_7B,
+        "full",
+        8,
+    ),
+    _Entry(
+        Text(
+            "7B 模型 GRPO + vLLM 推理加速，4×80 GB",
+            "GRPO of a 7B model with vLLM rollout on 4×80 GB",
+        ),
+        (("swift/grpo_7b.yaml", "grpo.yaml"),),
+        "NPROC_PER_NODE=4 swift rlhf --config grpo.yaml",
+        7,
+        _QWEN_7B,
+        "lora",
+        4,
+        "grpo",
+        length=2048,
+    ),
+    _Entry(
+        Text(
+            "超长序列训练（512K）+ 序列并行，8×80 GB",
+            "Very long sequences (512K) with sequence parallelism on 8×80 GB",
+        ),
+        (("swift/long_sequence.yaml", "long_seq.yaml"),),
+        "NPROC_PER_NODE=8 swift sft --config long_seq.yaml",
+        7,
+        _QWEN_7B,
+        "lora",
+        8,
+        length=524288,
+    ),
+)
+_LLAMAFACTORY = (
+    _Entry(
+        Text("7–8B 模型 LoRA 微调，单卡 80 GB", "LoRA of a 7–8B model on one 80 GB card"),
+        (("llamafactory/lora_7b.yaml", "lora_sft.yaml"),),
+        "llamafactory-cli train lora_sft.yaml",
+        7,
+        _QWEN_7B,
+        "lora",
+        output="saves/lora",
+    ),
+    _Entry(
+        Text("7–8B 模型 QLoRA 微调，单卡 24 GB", "QLoRA of a 7–8B model on one 24 GB card"),
+        (("llamafactory/qlora_7b.yaml", "qlora_sft.yaml"),),
+        "llamafactory-cli train qlora_sft.yaml",
+        7,
+        _QWEN_7B,
+        "lora",
+        quantized=True,
+        output="saves/qlora",
+    ),
+    _Entry(
+        Text(
+            "70B 模型 LoRA 微调 + DeepSpeed ZeRO-3，8×80 GB",
+            "LoRA of a 70B model with DeepSpeed ZeRO-3 on 8×80 GB",
+        ),
+        (
+            ("llamafactory/lora_70b.yaml", "lora_sft_ds.yaml"),
+            ("deepspeed/zero3.json", "ds_z3_config.json"),
+        ),
+        "FORCE_TORCHRUN=1 llamafactory-cli train lora_sft_ds.yaml",
+        72,
+        _QWEN_72B,
+        "lora",
+        8,
+        output="saves/lora-70b",
+    ),
+    _Entry(
+        Text("70B 模型 FSDP + QLoRA，2×24 GB", "FSDP with QLoRA of a 70B model on 2×24 GB"),
+        (
+            ("llamafactory/fsdp_qlora_70b.yaml", "fsdp_qlora.yaml"),
+            ("llamafactory/fsdp.yaml", "fsdp_config.yaml"),
+        ),
+        "accelerate launch --config_file fsdp_config.yaml src/train.py fsdp_qlora.yaml",
+        72,
+        _QWEN_72B,
+        "lora",
+        2,
+        quantized=True,
+        output="saves/fsdp-qlora-70b",
+    ),
+    _Entry(
+        Text(
+            "7–8B 模型全参微调 + DeepSpeed ZeRO-3，8×80 GB",
+            "Full tuning of a 7–8B model with DeepSpeed ZeRO-3 on 8×80 GB",
+        ),
+        (
+            ("llamafactory/full_7b.yaml", "full_sft.yaml"),
+            ("deepspeed/zero3.json", "ds_z3_config.json"),
+        ),
+        "FORCE_TORCHRUN=1 llamafactory-cli train full_sft.yaml",
+        7,
+        _QWEN_7B,
+        "full",
+        8,
+        output="saves/full",
+    ),
+)
+_HF_TRAINER = (
+    _Entry(
+        Text("7B 模型全参微调，单卡 80 GB", "Full tuning of a 7B model on one 80 GB card"),
+        (("hf_trainer/full_7b_single.py.txt", "train_full.py"),),
+        "python train_full.py",
+        7,
+        _QWEN_7B,
+    ),
+    _Entry(
+        Text("7B 模型 QLoRA 微调，单卡 24 GB", "QLoRA of a 7B model on one 24 GB card"),
+        (("hf_trainer/qlora_7b.py.txt", "train_qlora.py"),),
+        "python train_qlora.py",
+        7,
+        _QWEN_7B,
+        "lora",
+        quantized=True,
+    ),
+    _Entry(
+        Text("7B 模型全参微调 + FSDP，8×80 GB", "Full tuning of a 7B model with FSDP on 8×80 GB"),
+        (("hf_trainer/full_7b_fsdp.py.txt", "train_fsdp.py"),),
+        "torchrun --nproc_per_node 8 train_fsdp.py",
+        7,
+        _QWEN_7B,
+        "full",
+        8,
+    ),
+    _Entry(
+        Text(
+            "70B 模型 LoRA 微调 + DeepSpeed ZeRO-3，8×80 GB",
+            "LoRA of a 70B model with DeepSpeed ZeRO-3 on 8×80 GB",
+        ),
+        (
+            ("hf_trainer/lora_70b.py.txt", "train_lora_70b.py"),
+            ("deepspeed/zero3.json", "ds_z3.json"),
+        ),
+        "torchrun --nproc_per_node 8 train_lora_70b.py",
+        72,
+        _QWEN_72B,
+        "lora",
+        8,
+    ),
+    _Entry(
+        Text(
+            "70B 模型全参微调 + DeepSpeed ZeRO-3 Offload，8×80 GB",
+            "Full tuning of a 70B model with DeepSpeed ZeRO-3 offload on 8×80 GB",
+        ),
+        (
+            ("hf_trainer/full_70b.py.txt", "train_full_70b.py"),
+            ("deepspeed/zero3_offload.json", "ds_z3_offload.json"),
+        ),
+        "torchrun --nproc_per_node 8 train_full_70b.py",
+        72,
+        _QWEN_72B,
+        "full",
+        8,
+    ),
+)
+_GENERIC = (
+    _Entry(
+        Text("单机多卡 DDP + BF16 + torch.compile", "DDP on one node with BF16 and torch.compile"),
+        (("generic/ddp.py.txt", "train_ddp.py"),),
+        "torchrun --nproc_per_node 8 train_ddp.py",
+        1,
+        "",
+        gpus=8,
+    ),
+    _Entry(
+        Text("大模型 FSDP2 + 激活重计算", "FSDP2 with activation checkpointing for a large model"),
+        (("generic/fsdp2.py.txt", "train_fsdp2.py"),),
+        "torchrun --nproc_per_node 8 train_fsdp2.py",
+        7,
+        "",
+        gpus=8,
+    ),
+)
+_VLLM = (
+    _Entry(
+        Text("7B 模型在线服务，单卡", "Serving a 7B model on one card"),
+        (("vllm/serve_7b.sh", "serve.sh"),),
+        "bash serve.sh",
+        7,
+        _QWEN_7B,
+    ),
+    _Entry(
+        Text("70B 模型在线服务，4 卡张量并行", "Serving a 70B model, tensor parallel over 4 cards"),
+        (("vllm/serve_70b.sh", "serve_tp4.sh"),),
+        "bash serve_tp4.sh",
+        72,
+        _QWEN_72B,
+        gpus=4,
+    ),
+)
+_SGLANG = (
+    _Entry(
+        Text("7B 模型在线服务，单卡", "Serving a 7B model on one card"),
+        (("sglang/serve_7b.sh", "serve.sh"),),
+        "bash serve.sh",
+        7,
+        _QWEN_7B,
+    ),
+    _Entry(
+        Text("70B 模型在线服务，4 卡张量并行", "Serving a 70B model, tensor parallel over 4 cards"),
+        (("sglang/serve_70b.sh", "serve_tp4.sh"),),
+        "bash serve_tp4.sh",
+        72,
+        _QWEN_72B,
+        gpus=4,
+    ),
+)
+_WAN_1B = "models/Diffusion_Transformer/Wan2.1-Fun-V1.1-1.3B-InP"
+_WAN_14B = "models/Diffusion_Transformer/Wan2.1-Fun-V1.1-14B-InP"
+_VIDEOX_FUN = (
+    _Entry(
+        Text("1.3B 视频模型 LoRA，单卡 24 GB", "LoRA of a 1.3B video model on one 24 GB card"),
+        (("videox_fun/lora_1b.sh", "train_lora.sh"),),
+        "bash train_lora.sh",
+        1.3,
+        _WAN_1B,
+        "lora",
+        dataset="datasets/internal_datasets",
+        output="output_dir_lora",
+    ),
+    _Entry(
+        Text(
+            "14B 视频模型 LoRA + DeepSpeed ZeRO-2，8×80 GB",
+            "LoRA of a 14B video model with DeepSpeed ZeRO-2 on 8×80 GB",
+        ),
+        (("videox_fun/lora_14b.sh", "train_lora_14b.sh"),),
+        "bash train_lora_14b.sh",
+        14,
+        _WAN_14B,
+        "lora",
+        8,
+        dataset="datasets/internal_datasets",
+        output="output_dir_lora_14b",
+    ),
+    _Entry(
+        Text(
+            "14B 视频模型全参 + FSDP，8×80 GB", "Full tuning of a 14B video model, FSDP on 8×80 GB"
+        ),
+        (("videox_fun/full_14b_fsdp.sh", "train_full_fsdp.sh"),),
+        "bash train_full_fsdp.sh",
+        14,
+        _WAN_14B,
+        "full",
+        8,
+        dataset="datasets/internal_datasets",
+        output="output_dir_full_14b",
+    ),
+)
+_FLOW_FACTORY = (
+    _Entry(
+        Text("Wan2.1 1.3B GRPO LoRA，8×A100", "GRPO with LoRA of Wan2.1 1.3B on 8×A100"),
+        (("flow_factory/wan_1b_grpo.yaml", "wan_grpo.yaml"),),
+        "ff-train wan_grpo.yaml",
+        1.3,
+        "Wan-AI/Wan2.1-T2V-1.3B-Diffusers",
+        "lora",
+        8,
+        "grpo",
+        dataset="dataset/pickscore",
+        output="saves/",
+    ),
+    _Entry(
+        Text("Wan2.1 14B GRPO LoRA，8×H100", "GRPO with LoRA of Wan2.1 14B on 8×H100"),
+        (("flow_factory/wan_14b_grpo.yaml", "wan_14b_grpo.yaml"),),
+        "ff-train wan_14b_grpo.yaml",
+        14,
+        "Wan-AI/Wan2.1-T2V-14B-Diffusers",
+        "lora",
+        8,
+        "grpo",
+        dataset="dataset/pickscore",
+        output="saves/",
+    ),
+    _Entry(
+        Text("FLUX.1-dev GRPO LoRA，4×A100", "GRPO with LoRA of FLUX.1-dev on 4×A100"),
+        (("flow_factory/flux_grpo.yaml", "flux_grpo.yaml"),),
+        "ff-train flux_grpo.yaml",
+        12,
+        "black-forest-labs/FLUX.1-dev",
+        "lora",
+        4,
+        "grpo",
+        dataset="dataset/t2is",
+        output="saves/",
+    ),
+)
+_CATALOG: Mapping[str, tuple[_Entry, ...]] = MappingProxyType(
+    {
+        "swift": _SWIFT,
+        "llamafactory": _LLAMAFACTORY,
+        "hf_trainer": _HF_TRAINER,
+        "videox_fun": _VIDEOX_FUN,
+        "flow_factory": _FLOW_FACTORY,
+        "vllm": _VLLM,
+        "sglang": _SGLANG,
+        "generic": _GENERIC,
+    }
+)
+# LLaMA-Factory chat templates by model family, as registered in its data/template.py.
+_CHAT_TEMPLATES = (
+    ("qwen3", "qwen3"),
+    ("qwen", "qwen"),
+    ("llama-3", "llama3"),
+    ("llama3", "llama3"),
+    ("mistral", "mistral"),
+    ("gemma", "gemma"),
+    ("yi-", "yi"),
+    ("baichuan2", "baichuan2"),
+    ("internlm2", "intern2"),
+    ("glm-4", "glm4"),
+)
+
+
+def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
+    """Templates for ``framework``, nearest to ``run`` first, filled with its names."""
+    entries = list(_CATALOG.get(framework, _GENERIC))
+    if run is not None:
+        entries.sort(key=lambda entry: _distance(run, entry))
+    return tuple(_filled(run, entry) for entry in entries)
+
+
+def _distance(run: Run, entry: _Entry) -> float:
+    """How far the run's situation is from the entry's; ties keep the catalog's order."""
+    distance = 0.0
+    if (run.value("algorithm", "sft") == "grpo") != (entry.algorithm == "grpo"):
+        distance += 8
+    tuning = run.value("tuning")
+    if run.kind is RunKind.TRAIN and tuning is not None:
+        distance += 4 * ((tuning == "full") != (entry.tuning == "full"))
+    if bool(run.value("quantization_bits")) != entry.quantized:
+        distance += 3
+    if run.model.parameters:
+        distance += 5 * (not _same_size(run.model.parameters, entry.size))
+    gpus = run.hardware.gpus or run.launcher.world_size
+    if gpus is not None:
+        distance += 2 * ((gpus == 1) != (entry.gpus == 1))
+    length = run.value("max_length")
+    long = isinstance(length, int) and length > 131_072
+    return distance + 6 * (long != (entry.length > 131_072))
+
+
+def _same_size(parameters: int, billions: float) -> bool:
+    return 0.5 <= parameters / (billions * 1e9) <= 1.9
+
+
+def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
+    model = entry.model
+    fits = run is not None and (
+        run.model.parameters is None or _same_size(run.model.parameters, entry.size)
+    )
+    if run is not None and fits:
+        model = _name(run, "model") or entry.model
+    values = {
+        "model": model,
+        "dataset": (_name(run, "dataset") if run else None) or entry.dataset,
+        "output": (_name(run, "output_dir") if run else None) or entry.output,
+        "template": _chat_template(model, entry.template),
+    }
+    files = tuple(_file(source, name, values) for source, name in entry.files)
+    return Scenario(entry.title, files, entry.launch)
+
+
+def _name(run: Run, practice: str) -> Optional[str]:
+    """The run's own name for ``practice`` when it is one plain word."""
+    value = run.value(practice)
+    if isinstance(value, (list, tuple)) and len(value) == 1:
+        value = value[0]
+    plain = isinstance(value, str) and value and not re.search(r"[\s\"'$`\\]", value)
+    return str(value) if plain else None
+
+
+def _chat_template(model: str, default: str) -> str:
+    lowered = model.lower()
+    return next((name for part, name in _CHAT_TEMPLATES if part in lowered), default)
+
+
+def _file(source: str, name: str, values: Mapping[str, str]) -> ScenarioFile:
+    path = _FOLDER / source
+    text = Template(path.read_text(encoding="utf-8")).substitute(values)
+    spoken = Text(
+        _COMMENT.sub(lambda match: f"# {match['zh']}", text),
+        _COMMENT.sub(lambda match: f"# {match['en']}", text),
+    )
+    return ScenarioFile(name, _LANGUAGE[Path(name).suffix], spoken)
