@@ -47,7 +47,7 @@ def is_on(setting: Setting) -> bool:
 
 def has(run: Run, practice: str) -> bool:
     """Whether the run's framework has a parameter for ``practice``."""
-    return practice in framework_of(run.framework).spellings
+    return practice in framework_of(run.framework).spellings_of(run)
 
 
 def algorithm(run: Run) -> Optional[str]:

@@ -92,7 +92,7 @@ def _loader_on(loader: Loader, name: str) -> Judgement:
     return Judgement(Status.ENABLED, evidence=(shown,), current=current)
 
 
-# --- GPU501: worker processes ---------------------------------------------------------
+# --- GPU501: worker processes ---
 
 
 @of_training(alone=True)
@@ -158,7 +158,7 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
     )
 
 
-# --- GPU502: pinned memory ------------------------------------------------------------
+# --- GPU502: pinned memory ---
 
 
 @of_training(alone=True)
@@ -218,7 +218,7 @@ def _silent(judgement: Judgement) -> Judgement:
     )
 
 
-# --- GPU503: persistent workers -------------------------------------------------------
+# --- GPU503: persistent workers ---
 
 
 @of_training(alone=True)
@@ -287,7 +287,7 @@ def _is_iterated_per_epoch(loader: Loader) -> bool:
     )
 
 
-# --- GPU504: prefetch -----------------------------------------------------------------
+# --- GPU504: prefetch ---
 
 
 @of_training(alone=True)
@@ -346,7 +346,7 @@ def _loader_prefetch(run: Run, loader: Loader) -> Judgement:
     )
 
 
-# --- GPU505: small files --------------------------------------------------------------
+# --- GPU505: small files ---
 
 _MERGED = ("webdataset", "streaming", "litdata", "ffcv", "nvidia.dali", "tensorflow.data", "lmdb")
 _SLOW = ("nfs", "cfs", "hdfs", "mdfs", "cephfs", "gpfs", "lustre")
@@ -400,7 +400,7 @@ def _folder(run: Run, call: Call) -> Judgement:
     )
 
 
-# --- GPU506: mini-batches -------------------------------------------------------------
+# --- GPU506: mini-batches ---
 
 
 @of_training(alone=True)
@@ -426,7 +426,7 @@ def _loader_minibatches(run: Run, loader: Loader) -> Judgement:
     )
 
 
-# --- GPU507: packing and padding-free batches -------------------------------------------
+# --- GPU507: packing and padding-free batches ---
 
 _FLASH = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
 _PACKS = ("pt", "sft", "dpo", "kto", "grpo", "gkd")
@@ -502,7 +502,7 @@ def _pack(run: Run, setting: Setting) -> Judgement:
     )
 
 
-# --- GPU508: preprocessing ahead of training ----------------------------------------------
+# --- GPU508: preprocessing ahead of training ---
 
 
 @of_training(alone=True)
@@ -565,7 +565,7 @@ def _tokenized_late(call: Call) -> Judgement:
     )
 
 
-# --- GPU509: preprocessing in parallel ------------------------------------------------------
+# --- GPU509: preprocessing in parallel ---
 
 
 @of_training(alone=False)
@@ -592,7 +592,7 @@ def _preprocessing(run: Run) -> Judgement:
     )
 
 
-# --- GPU510, GPU511, GPU512: how samples are stored and read -----------------------------------
+# --- GPU510, GPU511, GPU512: how samples are stored and read ---
 
 
 @of_training(alone=True)
@@ -645,7 +645,7 @@ def _swift_reading(run: Run) -> Judgement:
     return off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
 
 
-# --- Declarations -----------------------------------------------------------------------
+# --- Declarations ---
 
 _LOADER_BAD = """\
 import torch
