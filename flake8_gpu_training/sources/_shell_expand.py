@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Optional
 
 from ..facts import EMPTY, Origin, Setting, Unknown
+from ._shell_parse import PLACEHOLDER
 from ._shell_syntax import Span
 from ._shell_values import (
     MAX_CANDIDATES,
@@ -81,7 +82,7 @@ class State:
         """What a process started here gets from the script."""
         if self._environment is None:
             found = {
-                name: Setting(name, variable.plain(), variable.location, Origin.ENVIRONMENT)
+                name: variable.setting(name, Origin.ENVIRONMENT)
                 for name, variable in self.variables.items()
                 if variable.exported
             }
@@ -210,7 +211,8 @@ class Expander:
         text = self._source.text
         raw = text[span.start : span.end]
         if not _SPECIAL.search(raw):
-            value = (Chunk(raw, self._source, span.start),)
+            unknown = Unknown("a placeholder") if PLACEHOLDER.search(raw) else None
+            value = (Chunk(raw, self._source, span.start, unknown),)
             return [Field(value, self._source, span.start, raw)]
         parts = parse_word(text, span.start, span.end)
         made: list[Field] = []
@@ -283,7 +285,7 @@ class Expander:
     def _unknown(
         self, raw: str, offset: int, reason: str, candidates: tuple[str, ...] = ()
     ) -> Chunk:
-        return Chunk(raw, self._source, offset, Unknown(reason, candidates), False)
+        return Chunk(raw, self._source, offset, Unknown(reason, candidates), False, len(raw))
 
     def _derived(self, text: str, offset: int) -> Value:
         return (Chunk(text[:MAX_VALUE], self._source, offset, None, False),)
@@ -350,8 +352,9 @@ class Expander:
         if part.operator in _DEFAULTS:
             return self._default(part, values)
         if values is None:
-            reason = f"${part.name} is not set in the script"
-            return [(self._unknown(part.raw, part.offset, reason),)]
+            return [(self._unknown(part.raw, part.offset, _unset(part.name)),)]
+        if part.operator == ":" and "@" in (part.name, part.index):
+            return self._section(part, values)
         if part.length:
             return [self._length(part, values)]
         if not part.operator:
@@ -388,17 +391,15 @@ class Expander:
         )
         if kind == "+":
             if values is None:
-                reason = f"${part.name} is not set in the script"
                 choices = ("", text_of(self._join(self._argument(part))))
-                return [(self._unknown(part.raw, part.offset, reason, choices),)]
+                return [(self._unknown(part.raw, part.offset, _unset(part.name), choices),)]
             if not all(is_known(value) for value in values):
                 return [(self._unknown(part.raw, part.offset, f"${part.name} is not known"),)]
             return [()] if empty else [self._join(self._argument(part))]
         if values is not None and not empty:
             return [self._rename(value, part) for value in values]
         if kind == "?":
-            reason = f"${part.name} is not set in the script"
-            return [(self._unknown(part.raw, part.offset, reason),)]
+            return [(self._unknown(part.raw, part.offset, _unset(part.name)),)]
         made = self._join(self._argument(part))
         if kind == "=":
             place = self._source.location(part.offset)
@@ -406,6 +407,16 @@ class Expander:
             exported = before is not None and before.exported
             self._state.set(part.name, Variable(made, place, exported))
         return [made]
+
+    def _section(self, part: Parameter, values: list[Value]) -> list[Value]:
+        """``"${@:2}"`` and ``"${ARRAY[@]:1:3}"``; the first argument is number 1."""
+        first, _, count = part.argument.partition(":")
+        start = calculate(first or "0", self._text)
+        length = calculate(count, self._text) if count else len(values)
+        if start is None or length is None or start < 0 or length < 0:
+            return [(self._unknown(part.raw, part.offset, "an expansion that is not followed"),)]
+        start = max(0, start - 1) if part.name == "@" else start
+        return values[start : start + length]
 
     def _operate(self, part: Parameter, value: Value) -> Value:
         if not is_known(value):
@@ -422,6 +433,12 @@ class Expander:
 _SPECIAL = re.compile(r"['\"\\$`{]")
 _DEFAULTS = frozenset({":-", "-", ":=", "=", ":+", "+", ":?", "?"})
 _BLANKS = re.compile(r"[ \t\n]+|[^ \t\n]+")
+
+
+def _unset(name: str) -> str:
+    if name.isdigit() or name in ("@", "*", "#"):
+        return "the arguments of the script are not known"
+    return f"${name} is not set in the script"
 
 
 def _is_list(part: Part) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Callable, Optional
 
-from ..facts import Command, Heredoc, Location, Origin, Problem, ProblemKind, Setting, Unknown, Word
+from ..facts import Command, Heredoc, Location, Origin, Problem, ProblemKind, Unknown, Word
 from ._shell_expand import Expander, State, calculate
 from ._shell_syntax import (
     AndOr,
@@ -36,6 +36,7 @@ from ._shell_values import (
     Source,
     Value,
     Variable,
+    anchored,
     is_known,
     text_of,
 )
@@ -102,7 +103,7 @@ class Interpreter:
         if fields:
             last = fields[-1]
             context = _Context(last.source, conditional, function)
-            end = last.source.location(last.offset + len(last.text))
+            end = last.source.end(last.offset + len(last.text))
             self._command(list(fields), {}, Simple(0), context, end)
 
     def assign(self, source: Source, made: Assignment, *, exported: bool = True) -> None:
@@ -367,7 +368,7 @@ class Interpreter:
                 self._set(made.name, self._assigned(made, context))
             return
         prefix = {made.name: self._assigned(made, context) for made in statement.assignments}
-        end = context.source.location(statement.words[-1].end)
+        end = context.source.end(statement.words[-1].end)
         self._command(fields, prefix, statement, context, end)
 
     def _command(
@@ -407,7 +408,7 @@ class Interpreter:
         environment = self.state.environment()
         if prefix:
             own = {
-                name: Setting(name, variable.plain(), variable.location, Origin.ENVIRONMENT)
+                name: variable.setting(name, Origin.ENVIRONMENT)
                 for name, variable in prefix.items()
             }
             environment = {**environment, **own}
@@ -488,7 +489,9 @@ class Interpreter:
         elif found.kind == "script":
             script = fields[found.script]
             arguments = tuple(field.value for field in fields[found.script + 2 :])
-            self._script(script.value, inner, arguments)
+            stop = script.offset + len(script.raw) - 1
+            value = anchored(script.value, script.source, script.offset, stop)
+            self._script(value, inner, arguments)
         elif found.kind == "joined":
             self._script(_joined(rest), inner)
         elif found.kind == "stdin":
@@ -548,6 +551,7 @@ class Interpreter:
             value: Value = (context.source.piece(text, span.start),)
         else:
             value = self._expander(context).document(span)
+            value = anchored(value, context.source, span.start, span.end)
         return _without_tabs(value) if redirect.operator.endswith("<<-") else value
 
     def _streams(self, fields: Sequence[Field], statement: Simple, context: _Context) -> None:
@@ -740,7 +744,7 @@ def _print(self: Interpreter, fields: list[Field], statement: Simple, context: _
     if len(fields) > 2 and fields[1].text == "-v":
         self._forget([fields[2].text], "printed at run time", fields[0])
         return
-    end = context.source.location(statement.words[-1].end) if statement.words else None
+    end = context.source.end(statement.words[-1].end) if statement.words else None
     self._emit(fields, {}, context, end)
     self._streams(fields, statement, context)
 

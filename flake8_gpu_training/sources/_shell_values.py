@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Optional
 
-from ..facts import Location, Unknown, Word
+from ..facts import Location, Origin, Setting, Unknown, Word
 
 MAX_CANDIDATES = 16
 
@@ -32,6 +32,10 @@ class Source:
         column = offset - self._starts[row] + (self._column if row == 0 else 1)
         return Location(self._path, self._first_line + row, column)
 
+    def end(self, offset: int) -> Location:
+        """Where text that ends before ``offset`` ends."""
+        return self.location(offset)
+
     def piece(self, text: str, offset: int) -> Chunk:
         """``text`` as written at ``offset``."""
         return Chunk(text, self, offset)
@@ -53,23 +57,35 @@ class Composed(Source):
         shift = min(offset - self._offsets[index], len(chunk.text)) if chunk.verbatim else 0
         return chunk.source.location(chunk.offset + shift)
 
+    def end(self, offset: int) -> Location:
+        if not self._chunks:
+            return Location("")
+        index = max(0, min(bisect_right(self._offsets, offset - 1) - 1, len(self._chunks) - 1))
+        chunk = self._chunks[index]
+        width = offset - self._offsets[index] if chunk.verbatim else chunk.width
+        return chunk.source.end(chunk.offset + width)
+
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a value. ``verbatim``: its characters stand side by side at ``offset``."""
+    """A piece of a value. ``verbatim``: its characters stand side by side at ``offset``.
+
+    ``width``: how many characters of the source one that is not verbatim stands for.
+    """
 
     text: str
     source: Source
     offset: int
     unknown: Optional[Unknown] = None
     verbatim: bool = True
+    width: int = 0
 
     def part(self, start: int, end: int) -> Chunk:
         """Characters ``start:end`` of the chunk."""
         shift = start if self.verbatim else 0
-        return Chunk(
-            self.text[start:end], self.source, self.offset + shift, self.unknown, self.verbatim
-        )
+        offset = self.offset + shift
+        text = self.text[start:end]
+        return Chunk(text, self.source, offset, self.unknown, self.verbatim, self.width)
 
     @property
     def location(self) -> Location:
@@ -106,6 +122,26 @@ def plain(value: Sequence[Chunk]) -> Any:
     return Unknown(unknown[0].reason, tuple(dict.fromkeys(candidates)))
 
 
+def anchored(value: Value, source: Source, start: int, end: int) -> Value:
+    """``value`` with what an expansion put between ``start`` and ``end`` placed there.
+
+    A value without any text of its own there stays as it is.
+    """
+    own = [chunk.source is source and start <= chunk.offset <= end for chunk in value]
+    if not any(own) or all(own):
+        return value
+    made: list[Chunk] = []
+    at = start
+    for i, chunk in enumerate(value):
+        if own[i]:
+            made.append(chunk)
+            at = chunk.offset + (len(chunk.text) if chunk.verbatim else chunk.width)
+            continue
+        after = next((c.offset for c, here in zip(value[i:], own[i:]) if here), end)
+        made.append(Chunk(chunk.text, source, at, chunk.unknown, False, max(0, after - at)))
+    return tuple(made)
+
+
 @dataclass(frozen=True)
 class Field:
     """A word after expansion: its value, its place, and its text as written."""
@@ -135,6 +171,14 @@ class Variable:
     location: Optional[Location]
     exported: bool = False
     elements: Optional[tuple[Value, ...]] = None
+
+    def setting(self, name: str, origin: Origin = Origin.FILE) -> Setting:
+        """The fact that it is set, with its text where that stands in the file as it is."""
+        literal = self.value[0] if len(self.value) == 1 else None
+        if literal is None or literal.unknown is not None or not literal.verbatim:
+            return Setting(name, self.plain(), self.location, origin)
+        text = literal.text
+        return Setting(name, text, self.location, origin, "", text, literal.location)
 
     def plain(self) -> Any:
         """Its value as a fact: a str, Unknown, or a tuple of those for an array."""

@@ -274,7 +274,7 @@ def _assign_old_form(build: _Build, source: Source, match: re.Match[str]) -> Non
 
 def _note(build: _Build, name: str) -> None:
     variable = build.interpreter.state.variables[name]
-    build.assignments[name] = Setting(name, variable.plain(), variable.location)
+    build.assignments[name] = variable.setting(name)
 
 
 def _run(build: _Build, instruction: _Instruction) -> None:

@@ -69,7 +69,7 @@ def read_shell(
         interpreter.state.set(name, Variable((chunk,), None, exported=True))
     interpreter.run(program, source)
     assignments = {
-        name: Setting(name, variable.plain(), variable.location)
+        name: variable.setting(name)
         for name, variable in interpreter.state.variables.items()
         if variable.location is not None
     }
@@ -179,24 +179,34 @@ def _comments(text: str, source: Source, program: Program) -> tuple[list[Setting
 
 def _directives(match: re.Match[str], location: Location) -> Iterator[Setting]:
     names = _LONG_NAMES.get(match.group(1), {})
-    text = re.sub(r"\s+#.*$", "", match.group(2))
-    words = re.findall(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+", text)
+    words = list(_DIRECTIVE_WORD.finditer(match.group(2)))
     at = 0
     while at < len(words):
-        word = words[at]
+        word = words[at].group()
+        begin = words[at].start()
         at += 1
+        if word.startswith("#"):
+            break
         if not word.startswith("-"):
             continue
         name, equals, value = word.lstrip("-").partition("=")
-        if not word.startswith("--") and word[1:2]:
+        value_at = begin + len(word) - len(value)
+        if not word.startswith("--"):
             short = word[1:2]
             if len(word) > 2 and match.group(1) == "SBATCH":
                 name, equals, value = short, "=", word[2:].lstrip("=")
+                value_at = begin + len(word) - len(value)
             name = names.get(name, name)
-        if not equals and at < len(words) and not words[at].startswith("-"):
-            value = words[at]
+        if not equals and at < len(words) and not words[at].group().startswith(("-", "#")):
+            value, value_at = words[at].group(), words[at].start()
             at += 1
-        yield Setting(name, value.strip("\"'"), location)
+        start = location.column + match.start(2)
+        place = Location(location.path, location.line, start + begin)
+        value_place = Location(location.path, location.line, start + value_at)
+        yield Setting(name, value.strip("\"'"), place, text=value, value_location=value_place)
+
+
+_DIRECTIVE_WORD = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+")
 
 
 def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Problem]:
@@ -207,16 +217,19 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
         for redirect in getattr(statement, "redirects", ())
         if redirect.body is not None
     ]
+    told: set[int] = set()
     for match in _BROKEN_CONTINUATION.finditer(text):
         start = text.rfind("\n", 0, match.start()) + 1
         held = any(body.start <= match.start() < body.end for body in bodies)
         if not held and not text[start : match.start()].lstrip().startswith("#"):
             message = "spaces follow the backslash: the command ends here"
             yield Problem(ProblemKind.SYNTAX, message, source.location(match.start()))
+            told.add(match.end() + 1)
     for statement in walk(program.body):
         if isinstance(statement, Simple) and statement.words:
             word = statement.words[0]
-            if text.startswith("--", word.start):
+            line = text.rfind("\n", 0, word.start) + 1
+            if text.startswith("--", word.start) and line not in told:
                 shown = text[word.start : word.end].splitlines()[0][:40]
                 message = f"{shown} is no part of the command before it"
                 yield Problem(ProblemKind.SYNTAX, message, source.location(word.start))
