@@ -246,14 +246,6 @@ def is_auxiliary(path: str) -> bool:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _File:
-    """A file found by the walk."""
-
-    kind: FileKind
-    size: int
-
-
 class Project:
     """A project's files; facts are read when asked for, and kept.
 
@@ -261,7 +253,7 @@ class Project:
     """
 
     def __init__(
-        self, root: Path, found: Mapping[str, _File], problems: Sequence[Problem] = ()
+        self, root: Path, found: Mapping[str, FileKind], problems: Sequence[Problem] = ()
     ) -> None:
         self.root = root
         self._found = dict(found)
@@ -279,8 +271,7 @@ class Project:
         """
         path = Path(os.path.realpath(root))
         if path.is_file():
-            only = _file_at(path, path.name)
-            return cls(path.parent, {path.name: only})
+            return cls(path.parent, {path.name: _kind_at(path, path.name)})
         if not path.is_dir():
             raise FileNotFoundError(f"no such file or folder: {os.fspath(root)}")
         walk = _Walk(path, exclude)
@@ -294,8 +285,9 @@ class Project:
 
     def kind(self, path: str) -> FileKind:
         """Kind of a file, walked or found by :meth:`find`."""
-        known = self._found.get(path)
-        return known.kind if known is not None else _file_at(self.root / path, path).kind
+        if path in self._found:
+            return self._found[path]
+        return _kind_at(self.root / path, path) if self._real_file(path) else kind_of(path)
 
     def is_auxiliary(self, path: str) -> bool:
         """Whether ``path`` is a test, a document, or others' code (:func:`is_auxiliary`)."""
@@ -309,7 +301,8 @@ class Project:
         Never raises: what could not be read is in the facts' ``problems``.
         """
         if path not in self._facts:
-            self._facts[path] = self._read(path, self._bytes(path))
+            kind = self.kind(path)
+            self._facts[path] = self._read(path, kind, self._bytes(path, kind))
         return self._facts[path]
 
     def python_files(self) -> Iterator[PythonFile]:
@@ -343,7 +336,12 @@ class Project:
     def git_config(self) -> Optional[GitConfig]:
         """Facts of ``.git/config``, when the project has one within its root."""
         path = self._git_config_path()
-        facts = self.read(path) if path else None
+        if path is None:
+            return None
+        if path not in self._facts:
+            data = self._bytes(path, FileKind.GIT_CONFIG)
+            self._facts[path] = self._read(path, FileKind.GIT_CONFIG, data)
+        facts = self._facts[path]
         return facts if isinstance(facts, GitConfig) else None
 
     def problems(self) -> tuple[Problem, ...]:
@@ -355,7 +353,7 @@ class Project:
         return tuple(sorted(found, key=lambda problem: (problem.location, problem.message)))
 
     def _of(self, kinds: frozenset[FileKind]) -> Iterator[str]:
-        return (path for path, file in self._found.items() if file.kind in kinds)
+        return (path for path, kind in self._found.items() if kind in kinds)
 
     # --- finding ---
 
@@ -402,8 +400,7 @@ class Project:
         if not self._real_file(".git"):
             return None
         try:
-            with (self.root / ".git").open("rb") as file:
-                text = file.read(_HEAD).decode("utf-8", "replace")
+            text = _head(self.root / ".git").decode("utf-8", "replace")
         except OSError:
             return None
         match = re.match(r"gitdir: *(.+)", text)
@@ -415,17 +412,17 @@ class Project:
         if path not in self._facts:
             from flake8_gpu_training.sources.python import is_relevant
 
-            data = self._bytes(path)
+            kind = self.kind(path)
+            data = self._bytes(path, kind)
             if isinstance(data, bytes) and not is_relevant(data):
                 return None
-            self._facts[path] = self._read(path, data)
+            self._facts[path] = self._read(path, kind, data)
         facts = self._facts[path]
         return facts if isinstance(facts, PythonFile) else None
 
-    def _bytes(self, path: str) -> Union[bytes, Problem]:
+    def _bytes(self, path: str, kind: FileKind) -> Union[bytes, Problem]:
         """The file's content, or why it is not read."""
         full = self.root / path
-        kind = self.kind(path)
         limit = MAX_BYTES.get(kind, 0)
         try:
             if not _is_inside(full, self.root) or not full.is_file():
@@ -441,8 +438,7 @@ class Project:
             )
         return data
 
-    def _read(self, path: str, data: Union[bytes, Problem]) -> Optional[Facts]:
-        kind = self.kind(path)
+    def _read(self, path: str, kind: FileKind, data: Union[bytes, Problem]) -> Optional[Facts]:
         if kind is FileKind.OTHER:
             return None
         if isinstance(data, Problem):
@@ -460,19 +456,21 @@ def _is_inside(full: Path, root: Path) -> bool:
     return real == str(root) or real.startswith(str(root).rstrip(os.sep) + os.sep)
 
 
-def _file_at(full: Path, path: str) -> _File:
+def _kind_at(full: Path, path: str) -> FileKind:
+    """Kind of a regular file, whose first bytes are looked at when its name leaves it open."""
     kind = kind_of(path)
-    try:
-        size = full.stat().st_size
-        if kind is FileKind.OTHER or _CONDA.fullmatch(full.name.lower()):
-            kind = kind_of(path, _head(str(full)))
-    except OSError:
-        size = 0
-    return _File(kind, size)
+    name = posixpath.basename(path).lower()
+    is_open = kind is FileKind.OTHER and "." not in name.lstrip(".")
+    if is_open or (kind is FileKind.REQUIREMENTS and _CONDA.fullmatch(name)):
+        try:
+            return kind_of(path, _head(full))
+        except OSError:
+            return kind
+    return kind
 
 
-def _head(full: str) -> bytes:
-    with open(full, "rb") as file:  # noqa: PTH123 - a str from scandir
+def _head(full: Path) -> bytes:
+    with full.open("rb") as file:
         return file.read(_HEAD)
 
 
@@ -484,7 +482,7 @@ class _Walk:
 
     def __init__(self, root: Path, exclude: Sequence[str]) -> None:
         self.root = root
-        self.found: dict[str, _File] = {}
+        self.found: dict[str, FileKind] = {}
         self.problems: list[Problem] = []
         self.exclude: Optional[pathspec.GitIgnoreSpec] = _patterns(exclude)
 
@@ -532,7 +530,7 @@ class _Walk:
             if entry.is_dir(follow_symlinks=False):
                 return not self._is_skipped(entry.name) and not self._is_excluded(path + "/")
             if entry.is_file(follow_symlinks=False) and not self._is_excluded(path):
-                self._file(entry, path)
+                self.found[path] = _kind_at(Path(entry.path), path)
         except OSError as error:
             self._note(ProblemKind.UNREADABLE, error.strerror or "cannot be read", path)
         return False
@@ -549,16 +547,6 @@ class _Walk:
             return
         if not _is_inside(Path(entry.path), self.root):
             self._note(ProblemKind.UNREADABLE, "a link out of the project, not followed", path)
-
-    def _file(self, entry: os.DirEntry[str], path: str) -> None:
-        kind = kind_of(path)
-        size = 0
-        if kind is FileKind.OTHER:
-            if "." not in entry.name.lstrip("."):
-                kind = kind_of(path, _head(entry.path))
-        elif kind is FileKind.REQUIREMENTS and _CONDA.fullmatch(entry.name.lower()):
-            kind = kind_of(path, _head(entry.path))
-        self.found[path] = _File(kind, size)
 
 
 def _is_generated(name: str, children: set[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import posixpath
 import re
 import warnings
 from bisect import bisect_right
@@ -83,6 +84,14 @@ class _Line:
         return replace(self.start, column=self.start.column + written)
 
 
+@dataclass(frozen=True)
+class _Cell:
+    """A code cell. ``language`` is what its editor was told, when that is not the kernel's."""
+
+    lines: list[_Line]
+    language: str = ""
+
+
 class _Cells:
     """Scans a notebook for the sources of its code cells.
 
@@ -96,10 +105,10 @@ class _Cells:
         self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.position = 0
         self.language = "python"
-        self.cells: list[list[_Line]] = []
+        self.cells: list[_Cell] = []
 
-    def read(self) -> list[list[_Line]]:
-        """Lines of every code cell; none when the kernel's language is not Python."""
+    def read(self) -> list[_Cell]:
+        """Every code cell; none when the kernel's language is not Python."""
         try:
             for key in self._object():
                 self._top(key)
@@ -142,6 +151,7 @@ class _Cells:
             self._skip_value()
             return
         is_code = False
+        language = ""
         lines: list[_Line] = []
         for key in self._object():
             if key in ("source", "input"):
@@ -149,8 +159,9 @@ class _Cells:
             else:
                 value = self._skip_value()
                 is_code = is_code or (key == "cell_type" and value == "code")
+                language = _editor_language(value) if key == "metadata" else language
         if is_code and lines:
-            self.cells.append(lines)
+            self.cells.append(_Cell(lines, language))
 
     def _source(self) -> list[_Line]:
         strings: list[tuple[str, Location]] = []
@@ -180,7 +191,9 @@ class _Cells:
         return self.text[self.position]
 
     def _string(self) -> str:
-        value, self.position = _DECODER.parse_string(self.text, self.position + 1, False)
+        # The decoder's own C scanner, which its stub does not know.
+        parse = _DECODER.parse_string  # type: ignore[attr-defined]
+        value, self.position = parse(self.text, self.position + 1, False)
         return str(value)
 
     def _skip_value(self) -> Any:
@@ -236,6 +249,13 @@ class _Cells:
         return mark == closing
 
 
+def _editor_language(metadata: Any) -> str:
+    """VS Code's note that a cell is, for instance, a shell script."""
+    editor = metadata.get("vscode") if isinstance(metadata, dict) else None
+    language = editor.get("languageId") if isinstance(editor, dict) else None
+    return language.lower() if isinstance(language, str) else ""
+
+
 def _lines(value: str, start: Location) -> list[_Line]:
     lines: list[_Line] = []
     before = ""
@@ -277,8 +297,14 @@ class _Code:
     problems: list[Problem] = field(default_factory=list)
     directory: str = ""
 
-    def add(self, cell: list[_Line]) -> None:
+    def add(self, cell: _Cell) -> None:
         """Sort a cell's lines into Python and shell."""
+        if cell.language in ("shellscript", "bash"):
+            self._shell(cell.lines, interpolate=False)
+        elif cell.language in ("", "python"):
+            self._add(cell.lines)
+
+    def _add(self, cell: list[_Line]) -> None:
         first = next((index for index, line in enumerate(cell) if line.text.strip()), None)
         if first is None:
             return
@@ -298,7 +324,7 @@ class _Code:
             text = "\n".join(line.text for line in body)
             self.heredocs.append(Heredoc(written.group(2).strip("\"'"), text, body[0].place(1)))
         elif _PYTHON_CELL.match(head) and body:
-            self.add(body)
+            self._add(body)
 
     def _mixed(self, cell: list[_Line]) -> None:
         """A cell with magics or shell lines: Python once those are taken out."""
@@ -341,7 +367,7 @@ class _Code:
         elif name in ("env", "set_env"):
             self._set(rest, line, offset)
         elif name == "cd":
-            self.directory = rest.strip().strip("\"'")
+            self.directory = posixpath.join(self.directory, rest.strip().strip("\"'"))
         return _instead(line, indent, target)
 
     def _set(self, rest: str, line: _Line, offset: int) -> None:
@@ -369,9 +395,11 @@ class _Code:
             return line.place(max(column, 1))
 
         script = relocate(script, place)
+        variables = {setting.name: setting for setting in self.environment}
         for command in script.commands:
-            directory = command.directory or self.directory
-            self.shell.append(replace(command, directory=directory))
+            directory = posixpath.join(self.directory, command.directory).rstrip("/")
+            environment = {**variables, **command.environment}
+            self.shell.append(replace(command, directory=directory, environment=environment))
         self.heredocs += script.heredocs
         self.problems += script.problems
 
