@@ -59,10 +59,20 @@ class _Reader:
             if part.kind == "assignment" and not words:
                 made = assignment(self._text, *part.pos)
             if made is None:
-                words.append(Span(*part.pos))
+                words.append(self._word(part))
             else:
                 assignments.append(made)
         return simple(self._text, node.pos[0], words, assignments, redirects)
+
+    def _word(self, node: Any) -> Span:
+        """A word, without the line continuation that may touch its end."""
+        start, end = node.pos
+        while end - start > 2 and self._text.startswith("\\\n", end - 2):
+            end -= 2
+        written = self._text[start:end]
+        if written != node.word and written.isalnum():
+            raise ValueError("bashlex misplaced a word")
+        return Span(start, end)
 
     def _redirection(self, node: Any) -> Redirect:
         target = Span(*node.output.pos) if hasattr(node.output, "pos") else None
@@ -117,6 +127,9 @@ class _Reader:
         expected = ""
         for part in node.parts:
             if part.kind == "reservedword":
+                if not isinstance(part.word, str):
+                    # bashlex keeps the second ``elif`` in here, with wrong positions.
+                    raise NotImplementedError("elif")
                 expected = part.word
             elif expected in ("if", "elif"):
                 condition = self.statement(part, depth)

@@ -135,9 +135,8 @@ class _Reader:
         items: list[Statement] = []
         line: list[Node] = []
         for child in node.children:
-            row = child.start_point[0]
             is_word = child.type in _WORDS or child.type == "variable_assignment"
-            if line and (not is_word or self._breaks(line[-1], child, row)):
+            if line and (not is_word or self._breaks(line[-1], child)):
                 items.append(self._simple(line))
                 line = []
             if is_word:
@@ -150,9 +149,10 @@ class _Reader:
             items.append(self._simple(line))
         return Block(tuple(items))
 
-    def _breaks(self, before: Node, after: Node, row: int) -> bool:
+    def _breaks(self, before: Node, after: Node) -> bool:
+        """Whether a line ends between two nodes."""
         gap = self._data[before.end_byte : after.start_byte]
-        return row != before.end_point[0] and b"\n" in gap.replace(b"\\\n", b"")
+        return b"\n" in gap.replace(b"\\\n", b"")
 
     def _simple(self, nodes: list[Node]) -> Statement:
         words: list[Span] = []
@@ -243,10 +243,21 @@ class _Reader:
         return self._simple(node.children)
 
     def _command(self, node: Node, depth: int) -> Statement:
+        """A command; the grammar takes assignments on the lines above it for its own."""
+        items: list[Statement] = []
+        line: list[Node] = []
+        for child in node.children:
+            if line and line[-1].type == "variable_assignment" and self._breaks(line[-1], child):
+                items.append(self._simple(line))
+                line = []
+            line.append(child)
+        last = self._simple(line)
+        return Block((*items, last)) if items else last
+
+    def _declaration_command(self, node: Node, depth: int) -> Statement:
         return self._simple(node.children)
 
-    _declaration_command = _command
-    _unset_command = _command
+    _unset_command = _declaration_command
 
     def _test_command(self, node: Node, depth: int) -> Optional[Statement]:
         if node.children and node.children[0].type == "((":
