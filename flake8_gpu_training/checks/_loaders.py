@@ -93,7 +93,7 @@ def write_call(run: Run, call: Call, parameters: Mapping[str, Any]) -> Change:
                 argument.location,
                 Origin.CONSTRUCTOR,
                 text=argument.text,
-                value_location=argument.location,
+                value_location=argument.value_location,
             )
     place = Place(PlaceKind.PYTHON, call.location, call=call)
     return write(replace(run, place=place, settings=settings), parameters)

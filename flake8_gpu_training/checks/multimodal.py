@@ -1,7 +1,179 @@
-"""GPU7xx: multimodal."""
+"""GPU7xx: multimodal and video models."""
 
 from __future__ import annotations
 
-from flake8_gpu_training.checks.base import Check
+from typing import Optional
 
-CHECKS: tuple[Check, ...] = ()
+from flake8_gpu_training.checks._judging import (
+    advise,
+    cannot_apply,
+    cannot_tell,
+    of_training,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._programs import calls, imports
+from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on
+from flake8_gpu_training.checks.base import (
+    Check,
+    Evidence,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.frameworks.reading import find
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_SWIFT = "ms-swift 4.6.0, arguments/tuner_args.py and base_args/template_args.py"
+_QWEN = "Qwen2-VL (Wang et al., 2024), arXiv:2409.12191"
+_VISION = ("MLLM", "video", "image")
+_ENCODERS = ("vision", "visual", "vit", "image_encoder", "vae")
+
+
+def _is_visual(run: Run) -> bool:
+    return run.model.kind in _VISION
+
+
+@of_training(alone=True)
+def _frozen_vision(run: Run) -> Judgement:
+    if not _is_visual(run):
+        return cannot_apply(TEXT_MODEL)
+    setting = run.practice("freeze_vision")
+    if setting.known:
+        if is_on(setting):
+            return on(setting)
+        return off(Text("视觉编码器参与训练", "the vision encoder is trained"), setting)
+    call = _freezing_call(run)
+    return seen(call) if call is not None else cannot_tell(setting)
+
+
+def _freezing_call(run: Run) -> Optional[Call]:
+    """``vision_tower.requires_grad_(False)`` and the like."""
+    for call in calls(run, ".requires_grad_"):
+        argument = call.positional[0] if call.positional else None
+        names_encoder = any(word in call.name.lower() for word in _ENCODERS)
+        if names_encoder and argument is not None and argument.value is False:
+            return call
+    return None
+
+
+_RESOLUTION = (
+    "max_pixels",
+    "image_max_pixels",
+    "video_max_pixels",
+    "enable_bucket",
+    "random_hw_adapt",
+    "dynamic_resolution",
+    "min_pixels",
+)
+_RESOLUTION_ENVIRONMENT = ("MAX_PIXELS", "VIDEO_MAX_PIXELS", "IMAGE_MAX_TOKEN_NUM", "max_num")
+MAX_PIXELS = 1003520  # 1280 tokens of 28 x 28 pixels
+
+
+@of_training()
+def _resolution(run: Run) -> Judgement:
+    if not _is_visual(run):
+        return cannot_apply(TEXT_MODEL)
+    setting = find(run, *_RESOLUTION) or _from_environment(run)
+    if setting is not None:
+        if setting.known and not is_on(setting):
+            return off(Text("固定分辨率", "a fixed resolution"), setting)
+        return on(setting) if setting.known else cannot_tell(setting)
+    if run.framework == "llamafactory" and run.model.kind == "MLLM":
+        return on("image_max_pixels=768*768 (LlamaFactory's default)")
+    if run.framework == "swift" and "qwen" in (run.model.name or "").lower() and not run.is_open:
+        return _unbounded(run)
+    return cannot_tell(Text("图像分辨率无法静态得知", "the resolution of images is not known"))
+
+
+def _from_environment(run: Run) -> Optional[Setting]:
+    for name in _RESOLUTION_ENVIRONMENT:
+        if name in run.environment:
+            return run.environment[name]
+    return None
+
+
+def _unbounded(run: Run) -> Judgement:
+    return advise(
+        run,
+        "a large image otherwise takes up to 16384 vision tokens",
+        Text("图像分辨率没有上限", "nothing bounds the resolution of images"),
+        Text(
+            "限制每张图的像素数，保持动态分辨率的同时控制视觉 token 数",
+            "bound the pixels per image: dynamic resolution with a bounded number of tokens",
+        ),
+        parameters={"max_pixels": MAX_PIXELS},
+    )
+
+
+_PRUNERS = ("fastv", "visionzip", "sparsevlm", "tome", "pyramiddrop", "prumerge")
+_PRUNING = ("vision_token_pruning", "training_with_video_token_length", "video_max_frames")
+
+
+@of_training(alone=True)
+def _pruning(run: Run) -> Judgement:
+    if not _is_visual(run):
+        return cannot_apply(TEXT_MODEL)
+    setting = find(run, *_PRUNING)
+    if setting is not None and is_on(setting):
+        return on(setting)
+    library = imports(run, *_PRUNERS)
+    if library is not None:
+        shown = Evidence(f"import {library.dotted}", library.location)
+        said = Text(f"使用 {library.dotted}", f"uses {library.dotted}")
+        return Judgement(Status.ENABLED, evidence=(shown,), current=said)
+    return off(Text("未裁剪视觉 token（可选）", "vision tokens are not pruned (optional)"))
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU701",
+        "vision-encoder-frozen",
+        Text("视觉编码器冻结", "Vision encoder frozen"),
+        Priority.LOW,
+        _frozen_vision,
+        why="A frozen vision encoder needs neither gradients nor optimizer states.",
+        fix="Freeze it (freeze_vit, requires_grad_(False)) unless the image domain is new.",
+        items=(
+            Item("general", "H", "vision-encoder-frozen", 1),
+            Item("swift", "I", "multimodal-freezing", 1),
+        ),
+        impact=Impact(source=_SWIFT),
+        sources=(_SWIFT,),
+    ),
+    Check(
+        "GPU702",
+        "dynamic-resolution",
+        Text("动态分辨率", "Dynamic resolution"),
+        Priority.LOW,
+        _resolution,
+        why="Models with dynamic resolution turn each image into tokens by its size; a few "
+        "large images decide the peak of memory.",
+        fix="Bound the pixels per image (max_pixels).",
+        items=(Item("general", "H", "dynamic-resolution", 1),),
+        impact=Impact(
+            memory=(-30, 0),
+            note=Text("取决于图像大小", "depends on the size of the images"),
+            source=_QWEN,
+        ),
+        sources=(_QWEN, _SWIFT),
+    ),
+    Check(
+        "GPU703",
+        "vision-token-pruning",
+        Text("视觉 Token 裁剪", "Vision token pruning"),
+        Priority.LOW,
+        _pruning,
+        why="Most vision tokens carry little; pruning them shortens the sequence.",
+        fix="Prune or merge vision tokens, or bound the number of video tokens.",
+        items=(Item("general", "H", "vision-token-pruning", 1),),
+        impact=Impact(source="FastV (Chen et al., 2024), arXiv:2403.06764"),
+        difficulty="high",
+        sources=("FastV (Chen et al., 2024), arXiv:2403.06764",),
+    ),
+)
