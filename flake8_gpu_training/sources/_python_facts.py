@@ -25,6 +25,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.sources._python_interest import (
     CALLS,
+    HOT_CALLS,
     LOADER_NAME,
     is_constructor,
     is_field_name,
@@ -59,10 +60,17 @@ _MAX_TEXT = 200
 class FactBuilder:
     """Builds the facts of one file."""
 
-    def __init__(self, drafts: Drafts, positions: Positions, path: str) -> None:
+    def __init__(
+        self,
+        drafts: Drafts,
+        positions: Positions,
+        path: str,
+        methods: Mapping[int, tuple[str, ...]],
+    ) -> None:
         self._drafts = drafts
         self._positions = positions
         self._path = path
+        self._methods = methods
         self._evaluator = Evaluator(positions)
         self._loops: dict[LoopDraft, Optional[Loop]] = {}
         self._classes = {draft.scope.name: draft for draft in drafts.classes}
@@ -70,16 +78,12 @@ class FactBuilder:
     def build(self) -> PythonFile:
         """All facts of the file."""
         drafts = self._drafts
-        loops = [loop for draft in drafts.loops for loop in [self._loop(draft)] if loop]
+        loops = filter(None, map(self._loop, drafts.loops))
         calls, options, environment = [], OptionReader(self), list(self._environment_writes())
         for draft in drafts.calls:
             call = self._call(draft)
-            if call is None:
-                continue
-            if options.take(draft, call):
-                continue
-            environment.extend(_environment_calls(call))
-            if self._is_wanted(call, draft):
+            if call is not None and not options.take(call):
+                environment.extend(_environment_calls(call))
                 calls.append(call)
         options.take_parameters(drafts.parameters)
         return PythonFile(
@@ -128,7 +132,8 @@ class FactBuilder:
         node = draft.node
         func = node.func if isinstance(node, cst.Call) else node
         name, receiver = self._name(func, draft.scope)
-        if not name:
+        loop = self._loop(draft.loop) if draft.loop is not None else None
+        if not name or not self._is_wanted(name, receiver, loop, draft):
             return None
         positions = self._positions
         if not isinstance(node, cst.Call):
@@ -149,7 +154,7 @@ class FactBuilder:
             keywords=MappingProxyType(keywords),
             is_open=is_open,
             scope=draft.scope.name,
-            loop=self._loop(draft.loop) if draft.loop is not None else None,
+            loop=loop,
             assigned_to=draft.assigned_to,
             receiver=receiver,
             is_decorator=draft.is_decorator,
@@ -179,18 +184,19 @@ class FactBuilder:
             return resolve(dotted_name(func.value), scope), ""
         return "", ""
 
-    def _is_wanted(self, call: Call, draft: CallDraft) -> bool:
-        if call.is_decorator or _is_hot(call.loop):
+    def _is_wanted(self, name: str, receiver: str, loop: Optional[Loop], draft: CallDraft) -> bool:
+        if draft.is_decorator or _is_hot(loop):
             return True
-        method = call.method
+        method = name.rpartition(".")[2]
         return (
-            is_field_name(call.name)
-            or is_field_name(call.receiver)
+            is_field_name(name)
+            or is_field_name(receiver)
             or method in CALLS
+            or method in HOT_CALLS
             or is_constructor(method)
-            or call.name in _ALWAYS
-            or call.name.startswith(("subprocess.", "os.environ."))
-            or (call.loop is not None and method in draft.scope.top().definitions)
+            or name in _ALWAYS
+            or name.startswith(("subprocess.", "os.environ."))
+            or (loop is not None and method in draft.scope.top().definitions)
         )
 
     def _arguments(
@@ -321,13 +327,14 @@ class FactBuilder:
             if name:
                 value = self._field_value(node.value, draft.scope)
                 fields[name] = Setting(name, value, self.at(node.target), Origin.DEFAULT)
+        location = self.at(draft.node)
         return ClassDef(
             name=draft.scope.name,
-            location=self.at(draft.node),
+            location=location,
             bases=self._bases(draft),
             decorators=tuple(decorators),
             fields=MappingProxyType(fields),
-            methods=tuple(draft.methods),
+            methods=self._methods.get(location.line, tuple(draft.methods)),
         )
 
     def _field_value(self, node: Optional[cst.BaseExpression], scope: Scope) -> Any:
@@ -349,7 +356,7 @@ class FactBuilder:
     def _made(self, factory: cst.BaseExpression, scope: Scope) -> Any:
         if isinstance(factory, cst.Lambda):
             return self.value(factory.body, scope)
-        made = {"list": [], "dict": {}, "tuple": (), "set": set()}.get(dotted_name(factory))
+        made: Any = {"list": [], "dict": {}, "tuple": (), "set": set()}.get(dotted_name(factory))
         return Unknown(self._positions.text(factory)[:_MAX_TEXT]) if made is None else made
 
     # -- assignments
@@ -403,7 +410,7 @@ class FactBuilder:
 
     def _document(self, draft: DictDraft) -> Optional[Document]:
         root = self._node(draft.node, draft.scope)
-        if len(root.mapping) < 2:
+        if _count_keys(root) < 2:
             return None
         return Document(self._path, root, "python", draft.name)
 
@@ -445,6 +452,11 @@ def _environment_calls(call: Call) -> list[Setting]:
     if not isinstance(name, str):
         return []
     return [Setting(name, value, call.location, Origin.ENVIRONMENT)]
+
+
+def _count_keys(node: Node) -> int:
+    """Keys of a mapping and of the mappings in it."""
+    return len(node.mapping) + sum(_count_keys(entry.node) for entry in node.mapping.values())
 
 
 def _place(setting: Setting) -> tuple[int, int]:

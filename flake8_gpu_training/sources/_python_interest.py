@@ -5,77 +5,15 @@ from __future__ import annotations
 import re
 
 FIELD_LIBRARIES = frozenset(
-    [
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "torchdata",
-        "torchtune",
-        "torchtitan",
-        "torchao",
-        "torch_npu",
-        "torchrun",
-        "transformers",
-        "accelerate",
-        "deepspeed",
-        "trl",
-        "peft",
-        "swift",
-        "llamafactory",
-        "llmtuner",
-        "vllm",
-        "sglang",
-        "lightning",
-        "pytorch_lightning",
-        "lightning_fabric",
-        "megatron",
-        "mcore_bridge",
-        "transformer_engine",
-        "apex",
-        "diffusers",
-        "videox_fun",
-        "flow_factory",
-        "colossalai",
-        "fairscale",
-        "xformers",
-        "flash_attn",
-        "triton",
-        "liger_kernel",
-        "unsloth",
-        "bitsandbytes",
-        "optimum",
-        "auto_gptq",
-        "awq",
-        "datasets",
-        "webdataset",
-        "litdata",
-        "streaming",
-        "decord",
-        "av",
-        "cv2",
-        "torchcodec",
-        "verl",
-        "openrlhf",
-        "mmengine",
-        "mmcv",
-        "composer",
-        "timm",
-        "sentence_transformers",
-        "axolotl",
-        "xtuner",
-        "ray",
-        "wandb",
-        "tensorboardX",
-        "jax",
-        "flax",
-        "tensorflow",
-        "keras",
-        "torch_xla",
-        "hivemind",
-        "horovod",
-        "oslo",
-        "bmtrain",
-    ]
+    """
+    torch torchvision torchaudio torchdata torchtune torchtitan torchao torch_npu torchrun
+    transformers accelerate deepspeed trl peft swift llamafactory llmtuner vllm sglang lightning
+    pytorch_lightning lightning_fabric megatron mcore_bridge transformer_engine apex diffusers
+    videox_fun flow_factory colossalai fairscale xformers flash_attn triton liger_kernel unsloth
+    bitsandbytes optimum auto_gptq awq datasets webdataset litdata streaming decord av cv2
+    torchcodec verl openrlhf mmengine mmcv composer timm sentence_transformers axolotl xtuner ray
+    wandb tensorboardX jax flax tensorflow keras torch_xla hivemind horovod oslo bmtrain
+    """.split()  # noqa: SIM905
 )
 """Root modules of the field: their dotted names are values, their calls are facts."""
 
@@ -110,227 +48,86 @@ CONSTRUCTOR_SUFFIXES = (
 """CamelCase names that end so are constructors of interest, whoever defines them."""
 
 CALLS = frozenset(
-    [
-        "from_pretrained",
-        "from_config",
-        "from_engine_args",
-        "backward",
-        "manual_backward",
-        "zero_grad",
-        "clip_grad_norm_",
-        "cuda",
-        "empty_cache",
-        "synchronize",
-        "no_sync",
-        "no_grad",
-        "inference_mode",
-        "enable_grad",
-        "save_pretrained",
-        "generate",
-        "fit",
-        "train",
-        "compile",
-        "freeze",
-        "gradient_checkpointing_enable",
-        "gradient_checkpointing_disable",
-        "enable_gradient_checkpointing",
-        "enable_input_require_grads",
-        "requires_grad_",
-        "register_comm_hook",
-        "set_attention_implementation",
-        "enable_xformers_memory_efficient_attention",
-        "enable_model_cpu_offload",
-        "enable_vae_slicing",
-        "enable_vae_tiling",
-        "enable_tiling",
-        "enable_slicing",
-        "set_attention_backend",
-        "add_argument",
-        "add_mutually_exclusive_group",
-        "add_argument_group",
-        "add_parser",
-        "add_subparsers",
-        "set_defaults",
-        "parse_args",
-        "parse_known_args",
-        "parse_args_into_dataclasses",
-        "option",
-        "argument",
-        "getenv",
-        "setdefault",
-        "putenv",
-        "Popen",
-        "check_call",
-        "check_output",
-        "system",
-        "run",
-        "autocast",
-        "GradScaler",
-        "init_process_group",
-        "new_group",
-        "set_float32_matmul_precision",
-        "DistributedDataParallel",
-        "FullyShardedDataParallel",
-        "DataParallel",
-        "fully_shard",
-        "FSDP",
-        "DDP",
-        "parallelize_module",
-        "init_device_mesh",
-        "checkpoint",
-        "checkpoint_sequential",
-        "set_device",
-        "set_per_process_memory_fraction",
-        "manual_seed",
-        "set_num_threads",
-        "benchmark",
-        "use_deterministic_algorithms",
-        "memory_summary",
-        "CUDAGraph",
-        "make_graphed_callables",
-        "graph",
-        "Stream",
-        "sdpa_kernel",
-        "sdp_kernel",
-        "flex_attention",
-        "scaled_dot_product_attention",
-        "flash_attn_func",
-        "flash_attn_varlen_func",
-        "memory_efficient_attention",
-        "MultiheadAttention",
-        "SyncBatchNorm",
-        "convert_sync_batchnorm",
-        "CrossEntropyLoss",
-        "cross_entropy",
-        "all_reduce",
-        "all_gather",
-        "all_gather_object",
-        "gather_object",
-        "broadcast_object_list",
-        "barrier",
-        "reduce_scatter_tensor",
-        "all_gather_into_tensor",
-        "all_gather_for_metrics",
-        "AdamW",
-        "Adam",
-        "SGD",
-        "Adafactor",
-        "AdamW8bit",
-        "PagedAdamW8bit",
-        "PagedAdamW32bit",
-        "FusedAdam",
-        "DeepSpeedCPUAdam",
-        "Lion",
-        "Muon",
-        "Adagrad",
-        "RMSprop",
-        "DataLoader",
-        "DistributedSampler",
-        "StatefulDataLoader",
-        "WebDataset",
-        "MDSWriter",
-        "load_dataset",
-        "get_peft_model",
-        "prepare_model_for_kbit_training",
-        "notebook_launcher",
-        "notebook_login",
-        "initialize",
-        "tp_plan",
-        "save_checkpoint",
-        "load_checkpoint",
-        "save_state",
-        "load_state",
-        "set_epoch",
-        "prepare",
-        "accumulate",
-        "profile",
-        "schedule",
-        "record_function",
-        "set_seed",
-        "VideoReader",
-        "VideoCapture",
-        "read_video",
-    ]
+    """
+    from_pretrained from_config from_engine_args backward manual_backward zero_grad
+    clip_grad_norm_ cuda empty_cache synchronize no_sync no_grad inference_mode enable_grad
+    save_pretrained generate fit train compile freeze gradient_checkpointing_enable
+    gradient_checkpointing_disable enable_gradient_checkpointing enable_input_require_grads
+    requires_grad_ register_comm_hook set_attention_implementation
+    enable_xformers_memory_efficient_attention enable_model_cpu_offload enable_vae_slicing
+    enable_vae_tiling enable_tiling enable_slicing set_attention_backend add_argument
+    add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults
+    parse_args parse_known_args parse_args_into_dataclasses option argument getenv Popen
+    check_call check_output autocast GradScaler init_process_group new_group
+    set_float32_matmul_precision DistributedDataParallel FullyShardedDataParallel DataParallel
+    fully_shard FSDP DDP parallelize_module init_device_mesh checkpoint checkpoint_sequential
+    set_device set_per_process_memory_fraction manual_seed set_num_threads
+    use_deterministic_algorithms memory_summary CUDAGraph make_graphed_callables Stream
+    sdpa_kernel sdp_kernel flex_attention scaled_dot_product_attention flash_attn_func
+    flash_attn_varlen_func memory_efficient_attention MultiheadAttention SyncBatchNorm
+    convert_sync_batchnorm CrossEntropyLoss cross_entropy all_reduce all_gather all_gather_object
+    gather_object broadcast_object_list barrier reduce_scatter_tensor all_gather_into_tensor
+    all_gather_for_metrics AdamW Adam SGD Adafactor AdamW8bit PagedAdamW8bit PagedAdamW32bit
+    FusedAdam DeepSpeedCPUAdam Lion Muon Adagrad RMSprop DataLoader DistributedSampler
+    StatefulDataLoader WebDataset MDSWriter load_dataset get_peft_model
+    prepare_model_for_kbit_training notebook_launcher notebook_login tp_plan save_checkpoint
+    load_checkpoint save_state load_state set_epoch prepare accumulate record_function set_seed
+    VideoReader VideoCapture read_video
+    """.split()  # noqa: SIM905
 )
 """Functions and methods whose calls are always gathered, whatever they are called on."""
 
-HOT_CALLS = frozenset(
-    [
-        "item",
-        "cpu",
-        "to",
-        "numpy",
-        "tolist",
-        "step",
-        "float",
-        "print",
-        "open",
-        "save",
-        "load",
-        "dump",
-        "log",
-        "append",
-        "cat",
-        "stack",
-        "is_nan",
-        "isnan",
-        "isinf",
-        "any",
-        "all",
-        "nonzero",
-        "deepcopy",
-        "sleep",
-        "memory_allocated",
-        "max_memory_allocated",
-        "memory_reserved",
-        "collect",
-        "clone",
-        "detach",
-        "pin_memory",
-        "contiguous",
-        "encode",
-        "tokenizer",
-        "tokenize",
-        "apply_chat_template",
-        "log_metrics",
-        "write",
-        "flush",
-    ]
-)
-"""Calls that matter only where they are made for every step: inside a training loop."""
 
-DICT_KEYS = re.compile(
-    r"""["'](?:zero_optimization|train_micro_batch_size_per_gpu|train_batch_size|fp16|bf16
-    |gradient_accumulation_steps|per_device_train_batch_size|num_workers|num_train_epochs
-    |learning_rate|torch_dtype|attn_implementation|gradient_checkpointing|tensor_parallel_size
-    |gpu_memory_utilization|load_in_4bit|load_in_8bit|device_map|deepspeed|use_cache|batch_size
-    |fsdp|fsdp_config|pin_memory|dataloader_num_workers|CUDA_VISIBLE_DEVICES)["']\s*[:\]]""",
-    re.VERBOSE,
+HOT_CALLS = frozenset(
+    """
+    item cpu to numpy tolist step save load dump log is_nan isnan isinf nonzero deepcopy sleep
+    memory_allocated max_memory_allocated memory_reserved collect clone detach pin_memory
+    apply_chat_template flush
+    """.split()  # noqa: SIM905
+)
+"""Calls that cost only where they are made for every step; statements with nothing else of
+interest are read inside training loops and in the functions these call."""
+
+DICT_KEYS = frozenset(
+    """
+    zero_optimization train_micro_batch_size_per_gpu train_batch_size fp16 bf16
+    gradient_accumulation_steps per_device_train_batch_size num_workers num_train_epochs
+    learning_rate torch_dtype attn_implementation gradient_checkpointing tensor_parallel_size
+    gpu_memory_utilization load_in_4bit load_in_8bit device_map deepspeed use_cache batch_size
+    fsdp fsdp_config pin_memory dataloader_num_workers CUDA_VISIBLE_DEVICES
+    """.split()  # noqa: SIM905
 )
 """Keys that show a dict literal to be a training configuration."""
 
-OTHER_TRACES = re.compile(
-    r"\benviron\b|\bbackends\.|__main__|\ballow_tf32\b|\brequires_grad\s*=|\buse_cache\s*="
-    r"|\btriton\.jit\b|@torch\.|\bgradient_checkpointing\s*=|_attn_implementation\s*="
+TRACES = (
+    "environ",
+    "os.putenv",
+    "subprocess.",
+    "os.system",
+    "backends.",
+    "__main__",
+    "triton.jit",
+    "allow_tf32",
+    "torch.profiler.",
+    "@torch.",
+    "@hydra.",
+    "@ray.",
+    "deepspeed.",
+    "deepspeed_config",
+    "attn_implementation =",
 )
 """Traces outside calls: environment, backend switches, decorators without a call."""
 
-LOADER_NAME = re.compile(
-    r"(?i)(?:^|[._])(?:\w*data_?loaders?|\w*loader|\w*_?dl|\w*_iter(?:ator)?)$"
-)
+LOADER_NAME = re.compile(r"(?i)(?:^|[._])(?:\w*loaders?|(?:\w*_)?dl)$")
 """Names that, by the field's habits, hold a DataLoader."""
 
 LOADER_TRACE = re.compile(r"(?i)loader|\b\w*dl\b")
 
-STEP_TRACE = re.compile(r"\bbackward\s*\(|(?i:optim\w*|engine|scaler)\.step\s*\(")
-"""A training step: the backward pass, or the optimizer's step."""
-
-OPTIMIZER_LIKE = re.compile(r"(?i)(?:optim|engine|scaler|\bopt\b|_opt\b|\bmodel\b)")
+OPTIMIZER_LIKE = re.compile(r"(?i)(?:optim\w*|engine|scaler|(?:\b|_)opt|\bmodel)$")
+"""Receivers whose ``step()`` is a training step (``model``: a DeepSpeed engine)."""
 
 HOT_METHODS = frozenset({"training_step", "compute_loss"})
 """Methods that a trainer calls for every step."""
-
-CALL_WORD = re.compile(r"([A-Za-z_]\w*)[ \t]*\(")
 
 
 def is_constructor(name: str) -> bool:

@@ -10,7 +10,9 @@ import libcst as cst
 
 from flake8_gpu_training.facts import Argument, Call, Location, Option, Unknown, known
 from flake8_gpu_training.sources._python_scopes import Scope, dotted_name, resolve
-from flake8_gpu_training.sources._python_walk import CallDraft, ParameterDraft
+from flake8_gpu_training.sources._python_walk import ParameterDraft
+
+_TYPER = frozenset({"typer.Option", "typer.Argument"})
 
 
 class _Builder(Protocol):
@@ -38,7 +40,7 @@ class OptionReader:
             for option in self._found
         ]
 
-    def take(self, draft: CallDraft, call: Call) -> bool:
+    def take(self, call: Call) -> bool:
         """Read an option out of a call; tell whether it declares one."""
         if call.method == "add_argument" and not call.is_decorator:
             return self._add(call, _flags(call), call.location)

@@ -9,36 +9,51 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Union
 
 from flake8_gpu_training.sources._python_interest import (
-    CALL_WORD,
-    CALLS,
-    DICT_KEYS,
     FIELD_LIBRARIES,
     HOT_METHODS,
     LOADER_TRACE,
-    OTHER_TRACES,
-    STEP_TRACE,
-    is_constructor,
+)
+from flake8_gpu_training.sources._python_traces import (
+    called_words,
+    interest_offsets,
+    step_offsets,
 )
 
 MAX_EXPRESSION_DEPTH = 90
 MAX_STATEMENT_DEPTH = 60
-MAX_DATA_LINES = 300
+MAX_DATA_LINES = 30
 """A literal longer than this that names nothing of interest is data, not configuration."""
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_WORD = re.compile(r"(?<![\w.])(?:self\.)?[A-Za-z_]\w*\b(?!\s*=[^=])")
+"""A name that is read: no attribute, no keyword of a call."""
 _INDENT = re.compile(r"[ \t\f]*")
+_ENTRY_SUFFIXES = ("_main", "run_exp")
 _LARGE_STATEMENT = 400
 _NAME_ROUNDS = 3
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Loop = (ast.For, ast.AsyncFor, ast.While)
 _ALWAYS_KEPT = (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
+_EVALUATED_CALLS = frozenset({"dict", "int", "float", "str", "bool", "list", "tuple"})
+_EVALUATED = (
+    ast.Constant,
+    ast.Name,
+    ast.Attribute,
+    ast.Dict,
+    ast.List,
+    ast.Tuple,
+    ast.UnaryOp,
+    ast.BinOp,
+    ast.BoolOp,
+    ast.IfExp,
+    ast.JoinedStr,
+)
 FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
@@ -49,6 +64,8 @@ class Thinned:
     text: str
     line_numbers: tuple[int, ...]
     too_deep: tuple[int, ...] = ()
+    methods: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the methods of each class, by its line; dropped methods included."""
 
 
 def whole(text: str) -> Thinned:
@@ -71,10 +88,11 @@ class _Thinner:
         self.kept: set[ast.stmt] = set()
         self.too_deep: list[int] = []
         self.functions: dict[str, list[FunctionNode]] = {}
+        self.all_functions: list[FunctionNode] = []
         self.hot_names: set[str] = set()
         self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
-        self.hits = self._hits(_interest_offsets(text, tree))
-        self.steps = self._hits(match.start() for match in STEP_TRACE.finditer(text))
+        self.hits = self._hits(interest_offsets(text, *_imported(tree)))
+        self.steps = self._hits(step_offsets(text))
 
     def run(self) -> Thinned:
         self._survey(self.tree.body, None, 0)
@@ -83,10 +101,7 @@ class _Thinner:
         for name in self.hot_names:
             for function in self.functions.get(name, ()):
                 self._mark_all(function)
-        for functions in self.functions.values():
-            for function in functions:
-                if function in self.kept:
-                    self._mark_bindings(function)
+        self._mark_bindings()
         return self._emit()
 
     def _hits(self, offsets: Iterator[int]) -> list[int]:
@@ -107,6 +122,7 @@ class _Thinner:
                 self.parents[statement] = parent
             if isinstance(statement, _Function):
                 self.functions.setdefault(statement.name, []).append(statement)
+                self.all_functions.append(statement)
             if depth >= MAX_STATEMENT_DEPTH:
                 continue
             for child in _blocks(statement):
@@ -121,8 +137,8 @@ class _Thinner:
             node = self.parents.get(node)
 
     def _mark_all(self, statement: ast.stmt) -> None:
-        """Keep a statement and everything in it, docstrings aside."""
-        if _is_docstring(statement):
+        """Keep a statement and everything in it, docstrings and errors aside."""
+        if _is_dull(statement):
             return
         self._mark(statement)
         for block in _blocks(statement):
@@ -131,15 +147,12 @@ class _Thinner:
 
     def _mark_top(self, statement: ast.stmt) -> None:
         """At module and class level everything but docstrings and dull functions is kept."""
-        if _is_docstring(statement):
+        if _is_dull(statement):
             return
         if isinstance(statement, _Function):
             self._mark_function(statement)
             return
-        first, last = _span(statement)
-        if last - first > MAX_DATA_LINES and _is_simple(statement):
-            if self._any(self.hits, first, last):
-                self._mark(statement)
+        if self._is_data(statement):
             return
         self._mark(statement)
         if self._is_hot_loop(statement):
@@ -152,9 +165,8 @@ class _Thinner:
         if function.name in HOT_METHODS and isinstance(self.parents.get(function), ast.ClassDef):
             self._mark_hot(function)
             return
-        for decorator in function.decorator_list:
-            if self._any(self.hits, decorator.lineno, decorator.end_lineno or decorator.lineno):
-                self._mark(function)
+        if self._is_decorated(function):
+            self._mark(function)
         self._mark_block(function.body)
 
     def _mark_block(self, block: Sequence[ast.stmt]) -> None:
@@ -169,10 +181,15 @@ class _Thinner:
                 for child in _blocks(statement):
                     self._mark_block(child)
 
+    def _is_data(self, statement: ast.stmt) -> bool:
+        first, last = _span(statement)
+        long = last - first > MAX_DATA_LINES and _is_simple(statement)
+        return long and not self._any(self.hits, first, last)
+
     def _is_interesting(self, statement: ast.stmt) -> bool:
         if isinstance(statement, _ALWAYS_KEPT):
             return True
-        if _is_docstring(statement):
+        if _is_dull(statement):
             return False
         first, last = _span(statement)
         blocks = list(_blocks(statement))
@@ -193,31 +210,48 @@ class _Thinner:
         self._mark_all(statement)
         first, last = _span(statement)
         text = "\n".join(self.lines[first - 1 : last])
-        self.hot_names.update(CALL_WORD.findall(text))
+        self.hot_names.update(word for word, _ in called_words(text))
 
-    def _mark_bindings(self, function: FunctionNode) -> None:
-        """Keep what binds the names that the kept statements of a function mention."""
-        binders: list[tuple[ast.stmt, list[str]]] = []
-        words: set[str] = set()
-        stack: list[ast.stmt] = list(function.body)
-        while stack:
-            statement = stack.pop()
-            if statement in self.kept:
-                words.update(_WORD.findall(self._own_text(statement)))
-            names = list(_bound_names(statement))
-            if names and statement not in self.kept:
-                binders.append((statement, names))
-            if not isinstance(statement, (*_Function, ast.ClassDef)):
-                for block in _blocks(statement):
-                    stack.extend(block)
+    def _mark_bindings(self) -> None:
+        """Keep what gives a value to the names that the kept statements mention."""
+        table = _Binders(self.tree)
+        words: set[tuple[ast.AST, str]] = set()
+        pending: list[tuple[ast.AST, ast.stmt]] = []
+        for function in self.all_functions:
+            if function in self.kept:
+                pending.extend((function, statement) for statement in self._kept_in(function))
         for _ in range(_NAME_ROUNDS):
-            found = [item for item in binders if not words.isdisjoint(item[1])]
-            binders = [item for item in binders if words.isdisjoint(item[1])]
+            found: list[tuple[ast.AST, ast.stmt]] = []
+            for function, statement in pending:
+                for word in _WORD.findall(self._own_text(statement)):
+                    owner = self._owner(function) if word.startswith("self.") else function
+                    if (owner, word) not in words:
+                        words.add((owner, word))
+                        found.extend(self._binders(table, owner, word))
             if not found:
                 break
-            for statement, _names in found:
+            for _function, statement in found:
                 self._mark(statement)
-                words.update(_WORD.findall(self._own_text(statement)))
+            pending = found
+
+    def _binders(
+        self, table: _Binders, owner: ast.AST, word: str
+    ) -> list[tuple[ast.AST, ast.stmt]]:
+        """Statements that bind a name, unless none of them can be evaluated."""
+        binders = table.of(owner).get(word, ())
+        if word not in table.top and all(_is_opaque(statement) for _, statement in binders):
+            return []
+        return [item for item in binders if item[1] not in self.kept and not self._is_data(item[1])]
+
+    def _owner(self, function: ast.AST) -> ast.AST:
+        node: ast.AST | None = function
+        while node is not None and not isinstance(node, ast.ClassDef):
+            node = self.parents.get(node)  # type: ignore[call-overload]
+        return node if node is not None else function
+
+    def _kept_in(self, function: FunctionNode) -> Iterator[ast.stmt]:
+        """Kept statements of a function, nested functions and classes aside."""
+        return (s for s in _own_statements(function) if s in self.kept)
 
     def _own_text(self, statement: ast.stmt) -> str:
         """Text of a simple statement, or of a compound statement's header."""
@@ -232,7 +266,8 @@ class _Thinner:
     def _emit(self) -> Thinned:
         self.keep = bytearray(len(self.lines) + 2)
         self.stubs: dict[int, str] = {}
-        self._emit_block(self.tree.body, 0, in_class=False)
+        self.methods: dict[int, tuple[str, ...]] = {}
+        self._emit_block(self.tree.body, 0)
         numbers: list[int] = []
         out: list[str] = []
         for number, line in enumerate(self.lines, 1):
@@ -242,9 +277,10 @@ class _Thinner:
             elif number in self.stubs:
                 out.append(self.stubs[number])
                 numbers.append(number)
-        return Thinned("".join(line + "\n" for line in out), tuple(numbers), tuple(self.too_deep))
+        text = "".join(line + "\n" for line in out)
+        return Thinned(text, tuple(numbers), tuple(self.too_deep), self.methods)
 
-    def _emit_block(self, block: Sequence[ast.stmt], depth: int, in_class: bool) -> bool:
+    def _emit_block(self, block: Sequence[ast.stmt], depth: int) -> bool:
         """Keep the lines of a block's marked statements; tell whether there are any."""
         emitted = False
         for group in _groups(block):
@@ -256,10 +292,6 @@ class _Thinner:
             statement = group[0]
             if statement in self.kept and self._emit_statement(statement, depth):
                 emitted = True
-            elif in_class and isinstance(statement, _Function):
-                line = self.lines[statement.lineno - 1]
-                self.stubs[statement.lineno] = f"{_indent(line)}def {statement.name}(): pass"
-                emitted = True
         return emitted
 
     def _emit_statement(self, statement: ast.stmt, depth: int) -> bool:
@@ -270,27 +302,61 @@ class _Thinner:
             return False
         if not blocks:
             self._keep_lines(first, last)
+            self._drop_metadata(statement)
             return True
+        if isinstance(statement, ast.ClassDef):
+            functions = [node for node in statement.body if isinstance(node, _Function)]
+            self.methods[statement.lineno] = tuple(function.name for function in functions)
         cursor = first
+        if isinstance(statement, _Function) and not self._is_decorated(statement):
+            cursor = statement.lineno
         for block in blocks:
             start = _start(block[0])
             if (start <= cursor and start <= statement.lineno) or self._shares_line(block[0]):
                 # The block stands on its header's line: the lot is kept.
                 self._keep_lines(first, last)
                 return True
-            self._keep_lines(cursor, start - 1)
+            self._keep_header(cursor, start - 1)
             line = self.lines[start - 1]
-            emitted = self._emit_block(block, depth + 1, isinstance(statement, ast.ClassDef))
+            emitted = self._emit_block(block, depth + 1)
             if not emitted and not line.lstrip().startswith("elif"):
                 self.stubs[start] = f"{_indent(line)}pass"
             cursor = _span(block[-1])[1] + 1
         return True
+
+    def _drop_metadata(self, statement: ast.stmt) -> None:
+        """Drop the lines of ``field(metadata=...)``: help texts make most of a configuration."""
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.value, ast.Call):
+            return
+        for keyword in statement.value.keywords:
+            first, last = keyword.lineno, keyword.end_lineno or keyword.lineno
+            end = keyword.end_col_offset or 0
+            after = self.lines[last - 1].encode("utf-8", "surrogatepass")[end:].strip()
+            if (
+                keyword.arg == "metadata"
+                and self.lines[first - 1].lstrip().startswith("metadata")
+                and (after in (b"", b",") or after.startswith((b"#", b", #", b",  #")))
+            ):
+                self.keep[first : last + 1] = bytes(last + 1 - first)
 
     def _shares_line(self, statement: ast.stmt) -> bool:
         """Whether something other than indentation stands before a statement on its line."""
         line = self.lines[_start(statement) - 1]
         before = line.encode("utf-8", "surrogatepass")[: _column(statement)]
         return bool(before.strip(b" \t\f@"))
+
+    def _is_decorated(self, function: FunctionNode) -> bool:
+        """Whether a decorator of a function is of interest."""
+        return any(
+            self._any(self.hits, decorator.lineno, decorator.end_lineno or decorator.lineno)
+            for decorator in function.decorator_list
+        )
+
+    def _keep_header(self, first: int, last: int) -> None:
+        """Keep the lines of a header, the comments before its block aside."""
+        while last > first and self.lines[last - 1].lstrip()[:1] in ("", "#"):
+            last -= 1
+        self._keep_lines(first, last)
 
     def _keep_lines(self, first: int, last: int) -> None:
         for number in range(first, last + 1):
@@ -301,6 +367,29 @@ class _Thinner:
             return False
         inner = {id(child) for block in blocks for child in block}
         return expression_depth(statement, inner) > MAX_EXPRESSION_DEPTH
+
+
+class _Binders:
+    """Statements that bind names, by the function (for ``self.x``: the class) they belong to."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.top = {name for statement in tree.body for name in _bound_names(statement)}
+        self._tables: dict[ast.AST, dict[str, list[tuple[ast.AST, ast.stmt]]]] = {}
+
+    def of(self, owner: ast.AST) -> dict[str, list[tuple[ast.AST, ast.stmt]]]:
+        """Binders of each name of a function, or of each ``self.name`` of a class."""
+        if owner not in self._tables:
+            table: dict[str, list[tuple[ast.AST, ast.stmt]]] = {}
+            if isinstance(owner, ast.ClassDef):
+                functions = [node for node in owner.body if isinstance(node, _Function)]
+            else:
+                functions = [owner] if isinstance(owner, _Function) else []
+            for function in functions:
+                for statement in _own_statements(function):
+                    for name in _bound_names(statement):
+                        table.setdefault(name, []).append((function, statement))
+            self._tables[owner] = table
+        return self._tables[owner]
 
 
 def last_offset(starts: list[int], statement: ast.stmt) -> int:
@@ -324,26 +413,6 @@ def expression_depth(statement: ast.AST, leave_out: set[int]) -> int:
     return depth
 
 
-def _interest_offsets(text: str, tree: ast.Module) -> Iterator[int]:
-    names, modules = _imported(tree)
-    verdicts: dict[str, bool] = {}
-    for match in CALL_WORD.finditer(text):
-        word = match.group(1)
-        verdict = verdicts.get(word)
-        if verdict is None:
-            verdict = word in CALLS or word in names or is_constructor(word)
-            verdicts[word] = verdict
-        if verdict:
-            yield match.start()
-    for pattern in (DICT_KEYS, OTHER_TRACES):
-        for match in pattern.finditer(text):
-            yield match.start()
-    if modules:
-        calls = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(modules)))})\.[\w.]+[ \t]*\(")
-        for match in calls.finditer(text):
-            yield match.start()
-
-
 def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
     """Names whose calls are of interest: taken from, or modules of, the field's libraries.
 
@@ -360,7 +429,7 @@ def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
         elif not node.level and node.module and _of_interest(node.module):
             for alias in node.names:
                 name = alias.asname or alias.name
-                if not name.startswith(("is_", "_", "logg", "get_logger")):
+                if name[:1].isupper() or name.endswith(_ENTRY_SUFFIXES):
                     names.add(name)
     return names, modules
 
@@ -434,7 +503,10 @@ def _is_simple(statement: ast.stmt) -> bool:
     return next(_blocks(statement), None) is None
 
 
-def _is_docstring(statement: ast.stmt) -> bool:
+def _is_dull(statement: ast.stmt) -> bool:
+    """Docstrings, and errors raised: no facts are in them."""
+    if isinstance(statement, ast.Raise):
+        return True
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
@@ -448,6 +520,27 @@ def _sets_attribute(statement: ast.stmt) -> bool:
     return not (isinstance(target.value, ast.Name) and target.value.id == "self")
 
 
+def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
+    """All statements of a function, nested functions and classes aside."""
+    stack: list[ast.stmt] = list(function.body)
+    while stack:
+        statement = stack.pop()
+        yield statement
+        if not isinstance(statement, (*_Function, ast.ClassDef)):
+            for block in _blocks(statement):
+                stack.extend(block)
+
+
+def _is_opaque(statement: ast.stmt) -> bool:
+    """Whether the value that a statement gives its names is beyond evaluation."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return True
+    value = statement.value
+    if isinstance(value, ast.Call):
+        return not (isinstance(value.func, ast.Name) and value.func.id in _EVALUATED_CALLS)
+    return not isinstance(value, _EVALUATED)
+
+
 def _bound_names(statement: ast.stmt) -> Iterator[str]:
     """Names (and roots of attributes) that a statement itself binds or changes."""
     targets: list[ast.AST] = []
@@ -457,6 +550,11 @@ def _bound_names(statement: ast.stmt) -> Iterator[str]:
         targets.append(statement.target)
     elif isinstance(statement, (ast.With, ast.AsyncWith)):
         targets.extend(item.optional_vars for item in statement.items if item.optional_vars)
+    elif isinstance(statement, ast.Expr):
+        call = statement.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            # ``kwargs.update(...)`` changes what ``kwargs`` holds.
+            targets.append(call.func.value)
     while targets:
         target = targets.pop()
         if isinstance(target, ast.Name):
@@ -465,6 +563,9 @@ def _bound_names(statement: ast.stmt) -> Iterator[str]:
             targets.extend(target.elts)
         elif isinstance(target, (ast.Starred, ast.Subscript)):
             targets.append(target.value)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-            if target.value.id == "self":
-                yield target.attr
+        elif (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id == "self"
+        ):
+            yield f"self.{target.attr}"

@@ -17,6 +17,7 @@ from flake8_gpu_training.sources._python_scopes import Binding, Scope, dotted_na
 
 MAX_DEPTH = 40
 MAX_TEXT = 120
+MAX_DIGITS = 100
 MAX_SIZE = 100_000
 """Largest string or sequence that is computed."""
 MAX_ITEMS = 2_000
@@ -37,6 +38,7 @@ _BINARY: Mapping[type, Callable[[Any, Any], Any]] = MappingProxyType(
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {"int": int, "float": float, "str": str, "bool": bool, "list": list, "tuple": tuple}
 )
+_TRIPLE_QUOTES = frozenset({'"""', "'''"})
 _CONSTANTS: Mapping[str, Any] = MappingProxyType({"True": True, "False": False, "None": None})
 _ENVIRONMENT_READS = frozenset({"os.environ.get", "os.getenv", "environ.get", "getenv"})
 
@@ -157,6 +159,12 @@ class Evaluator:
         return Unknown(text, candidates)
 
     def _literal(self, node: Any, scope: Scope) -> Any:
+        text: str = node.value
+        # The common cases are read directly: evaluated_value compiles the literal.
+        if text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0"):
+            return int(text) if len(text) < MAX_DIGITS else self._unknown(node)
+        if text[0] in "\"'" and text[:3] not in _TRIPLE_QUOTES and "\\" not in text:
+            return text[1:-1]
         return node.evaluated_value
 
     def _concatenated(self, node: cst.ConcatenatedString, scope: Scope) -> Any:
@@ -222,13 +230,7 @@ class Evaluator:
     def _converted(self, node: cst.Call, convert: Callable[[Any], Any], scope: Scope) -> Any:
         value = self.value(node.args[0].value, scope)
         if isinstance(value, Unknown):
-            candidates: list[Any] = []
-            for candidate in value.candidates:
-                try:
-                    candidates.append(convert(candidate))
-                except (TypeError, ValueError, OverflowError):
-                    continue
-            return Unknown(value.reason, tuple(candidates))
+            return Unknown(value.reason, _merge([_tried(convert, v) for v in value.candidates]))
         return convert(value)
 
     def _environment(self, node: cst.Call, scope: Scope) -> Any:
@@ -328,6 +330,14 @@ class Evaluator:
         if isinstance(value, (tuple, list)) and binding.keyed < len(value):
             return value[binding.keyed]
         return self._unknown(binding.node)
+
+
+def _tried(convert: Callable[[Any], Any], value: Any) -> Any:
+    """The converted candidate, or an Unknown without candidates when it cannot be."""
+    try:
+        return convert(value)
+    except (TypeError, ValueError, OverflowError):
+        return Unknown(str(value))
 
 
 def _merge(values: list[Any]) -> tuple[Any, ...]:

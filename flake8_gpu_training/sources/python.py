@@ -89,7 +89,7 @@ def _read_text(
         positions = Positions(module, thinned.text, path, thinned.line_numbers)
         if not positions.exact:
             continue
-        facts = FactBuilder(collect(module), positions, path).build()
+        facts = FactBuilder(collect(module), positions, path, thinned.methods).build()
         problems.extend(
             _problem(
                 ProblemKind.TOO_DEEP, f"line {line} is nested too deeply to be read", path, line
