@@ -94,6 +94,8 @@ class ProblemKind(enum.Enum):
     """Why a reader could not read a file, or a part of it."""
 
     SYNTAX = "syntax"
+    CUT_SHORT = "cut-short"
+    """A shell command that ends before its last flags (blanks after a backslash)."""
     ENCODING = "encoding"
     TOO_LARGE = "too-large"
     TOO_DEEP = "too-deep"

@@ -1,7 +1,848 @@
-"""GPU0xx: mistakes."""
+"""GPU0xx: mistakes, which make a run fail at start or ignore what was asked."""
 
 from __future__ import annotations
 
-from flake8_gpu_training.checks.base import Check
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
 
-CHECKS: tuple[Check, ...] = ()
+from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._programs import calls
+from flake8_gpu_training.checks._scale import gpu, number, ranks, text
+from flake8_gpu_training.checks.base import (
+    Change,
+    Check,
+    Edit,
+    Evidence,
+    Example,
+    Finding,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
+from flake8_gpu_training.hardware import architecture_named
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run, RunKind
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One mistake: where, the instruction that mends it, and both for the reports."""
+
+    location: Location
+    message: str
+    current: Text
+    action: Text
+    change: Optional[Change] = None
+
+
+Finder = Callable[[Run], Iterator[Fault]]
+
+
+def _judge(find: Finder, training: bool = False) -> Callable[[Run], Judgement]:
+    """The judge that reports what ``find`` finds; ``training``: in training runs only."""
+
+    def judge(run: Run) -> Judgement:
+        if training and run.kind is not RunKind.TRAIN:
+            return Judgement(Status.NOT_APPLICABLE)
+        faults = list(find(run))
+        if not faults:
+            return Judgement(Status.NOT_APPLICABLE)
+        first = faults[0]
+        return Judgement(
+            Status.RECOMMENDED,
+            evidence=tuple(Evidence(fault.current.en, fault.location) for fault in faults),
+            findings=tuple(Finding(f.location, f.message, f.change) for f in faults),
+            current=first.current,
+            action=first.action,
+            change=next((f.change for f in faults if f.change is not None), None),
+        )
+
+    return judge
+
+
+# --- What several checks ask ----------------------------------------------------------
+
+
+def _written(run: Run, name: str) -> Optional[Setting]:
+    """The framework's own parameter when the user wrote it and its value is known."""
+    setting = run.setting(name)
+    if setting is None or not setting.explicit or not setting.known:
+        return None
+    return setting
+
+
+def _is_on(run: Run, name: str) -> Optional[Setting]:
+    setting = _written(run, name)
+    if setting is None:
+        return None
+    value = setting.value
+    return setting if value is True or str(value).lower() == "true" else None
+
+
+def _value(run: Run, name: str) -> Any:
+    setting = _written(run, name)
+    return None if setting is None else setting.value
+
+
+def _at(setting: Setting) -> Location:
+    assert setting.location is not None  # only written settings get here
+    return setting.location
+
+
+def _documents(run: Run) -> Iterator[Document]:
+    """The configuration documents of a run, each once."""
+    told: list[Document] = []
+    for document in (run.place.document, run.deepspeed, run.accelerate):
+        if document is not None and not any(document is other for other in told):
+            told.append(document)
+            yield document
+
+
+def _entry(document: Optional[Document], dotted: str) -> Optional[Setting]:
+    """A scalar of a document as a setting with its place, when it is known."""
+    node = document.get(dotted) if document is not None else None
+    if node is None or node.kind != "scalar" or not known(node.value):
+        return None
+    return Setting(dotted, node.value, node.location, text=node.text)
+
+
+_ON_TRAINER = ("hf_trainer", "swift", "llamafactory")
+
+
+# --- GPU001 to GPU004: files ----------------------------------------------------------
+
+_UNREADABLE = {
+    ProblemKind.SYNTAX: Text("语法错误", "a syntax error"),
+    ProblemKind.ENCODING: Text("编码错误", "an encoding fault"),
+    ProblemKind.TOO_DEEP: Text("嵌套过深", "nested too deeply"),
+    ProblemKind.UNREADABLE: Text("无法读取", "not readable"),
+}
+
+
+def _unreadable(run: Run) -> Iterator[Fault]:
+    for problem in run.problems:
+        kind = _UNREADABLE.get(problem.kind)
+        if kind is not None:
+            yield Fault(
+                problem.location,
+                f"mend the file: {problem.message}; what it sets could not be checked",
+                Text(f"{kind.zh}：{problem.message}", f"{kind.en}: {problem.message}"),
+                Text("修复该文件", "mend the file"),
+            )
+
+
+def _refused_json(run: Run) -> Iterator[Fault]:
+    for document in _documents(run):
+        if document.language != "json" or run.framework == "generic":
+            continue  # deepspeed.initialize reads hjson, which takes comments
+        for problem in document.tolerated:
+            yield Fault(
+                problem.location,
+                f"remove it, json.load refuses the file: {problem.message}",
+                Text(f"JSON 无法被 json.load 读取：{problem.message}", problem.message),
+                Text("改为标准 JSON", "write plain JSON"),
+            )
+
+
+def _cut_short(run: Run) -> Iterator[Fault]:
+    for problem in run.problems:
+        if problem.kind is ProblemKind.CUT_SHORT:
+            yield Fault(
+                problem.location,
+                f"join the lines of the command with a backslash at the very end: "
+                f"{problem.message}",
+                Text("命令续行被截断，后面的参数不生效", problem.message),
+                Text("反斜杠必须是该行最后一个字符", "end the line with the backslash"),
+            )
+
+
+def _duplicates(run: Run) -> Iterator[Fault]:
+    for document in _documents(run):
+        if document.language == "python":
+            continue  # other linters report duplicate keys of dict literals
+        for entry in document.duplicates:
+            yield Fault(
+                entry.location,
+                f"remove one of the two: {entry.key!r} is given again below, "
+                "and only the last one counts",
+                Text(f"键 {entry.key} 重复，仅最后一个生效", f"{entry.key} is given twice"),
+                Text("删除重复的键", "remove one of them"),
+            )
+
+
+# --- GPU010: precision ----------------------------------------------------------------
+
+
+def _both_precisions(run: Run) -> Iterator[Fault]:
+    current = Text("同时启用了 fp16 和 bf16", "fp16 and bf16 are both on")
+    action = Text("只保留 bf16（Ampere 及更新）或 fp16", "keep one: bf16 on Ampere or newer")
+    bf16, fp16 = _is_on(run, "bf16"), _is_on(run, "fp16")
+    if bf16 is not None and fp16 is not None and run.framework in _ON_TRAINER:
+        last = max(bf16, fp16, key=_at)
+        yield Fault(
+            _at(last),
+            f"drop {last.name}: TrainingArguments refuses fp16 and bf16 together",
+            current,
+            action,
+        )
+    half = _entry(run.deepspeed, "fp16.enabled")
+    brain = _entry(run.deepspeed, "bf16.enabled")
+    if half is not None and brain is not None and half.value is True and brain.value is True:
+        change = _replaced("json", half, "false")
+        yield Fault(
+            _at(half),
+            'set "enabled": false for one of them: DeepSpeed refuses fp16 and bf16 together',
+            current,
+            action,
+            change,
+        )
+
+
+def _replaced(language: str, setting: Setting, new: str) -> Optional[Change]:
+    if setting.location is None or not setting.text:
+        return None
+    edit = Edit(setting.location, setting.text, new)
+    return Change(language, f'"{setting.name.rpartition(".")[2]}": {new}', (edit,))
+
+
+# --- GPU011: options that need worker processes ----------------------------------------
+
+_LOADERS = ("torch.utils.data.DataLoader", ".StatefulDataLoader")
+
+
+def _workerless(run: Run) -> Iterator[Fault]:
+    for call in calls(run, *_LOADERS):
+        workers = call.keywords.get("num_workers")
+        if call.is_open or len(call.positional) > 5:
+            continue
+        if workers is not None and (not known(workers.value) or workers.value != 0):
+            continue
+        prefetch = call.keywords.get("prefetch_factor")
+        if prefetch is not None and isinstance(prefetch.value, int):
+            yield _needs_workers(prefetch.location, "prefetch_factor", "num_workers")
+        persistent = call.keywords.get("persistent_workers")
+        if persistent is not None and persistent.value is True:
+            yield _needs_workers(persistent.location, "persistent_workers", "num_workers")
+    if run.framework in _ON_TRAINER:
+        yield from _workerless_trainer(run)
+
+
+def _workerless_trainer(run: Run) -> Iterator[Fault]:
+    workers = run.practice("dataloader_workers")
+    if not workers.known or workers.value != 0:
+        return
+    prefetch = _written(run, "dataloader_prefetch_factor")
+    if prefetch is not None and isinstance(prefetch.value, int):
+        yield _needs_workers(_at(prefetch), prefetch.name, "dataloader_num_workers")
+    persistent = _is_on(run, "dataloader_persistent_workers")
+    if persistent is not None and run.framework != "swift":  # ms-swift turns it off itself
+        yield _needs_workers(_at(persistent), persistent.name, "dataloader_num_workers")
+
+
+def _needs_workers(location: Location, name: str, workers: str) -> Fault:
+    return Fault(
+        location,
+        f"set {workers}=4 or drop {name}: it is refused while {workers} is 0",
+        Text(f"{workers} 为 0 却设置了 {name}", f"{name} with {workers}=0"),
+        Text(f"把 {workers} 设为 4–8", f"set {workers} to 4-8"),
+    )
+
+
+# --- GPU012: offload below stage 3 ------------------------------------------------------
+
+
+def _useless_offload(run: Run) -> Iterator[Fault]:
+    device = _entry(run.deepspeed, "zero_optimization.offload_param.device")
+    stage = _entry(run.deepspeed, "zero_optimization.stage")
+    if device is None or device.value not in ("cpu", "nvme"):
+        return
+    if stage is not None and isinstance(stage.value, int) and stage.value < 3:
+        yield Fault(
+            _at(device),
+            f"set stage 3 or drop offload_param: stage {stage.value} ignores it",
+            Text(
+                f"ZeRO-{stage.value} 下 offload_param 不生效",
+                f"offload_param has no effect at stage {stage.value}",
+            ),
+            Text("改用 ZeRO-3，或删除 offload_param", "use stage 3, or drop offload_param"),
+        )
+
+
+# --- GPU013, GPU014: DeepSpeed against the trainer --------------------------------------
+
+_PAIRS = (
+    ("train_micro_batch_size_per_gpu", "per_device_train_batch_size"),
+    ("gradient_accumulation_steps", "gradient_accumulation_steps"),
+    ("gradient_clipping", "max_grad_norm"),
+    ("optimizer.params.lr", "learning_rate"),
+    ("optimizer.params.weight_decay", "weight_decay"),
+    ("bf16.enabled", "bf16"),
+    ("fp16.enabled", "fp16"),
+)
+
+
+def _mismatches(run: Run) -> Iterator[Fault]:
+    if run.framework not in _ON_TRAINER or run.deepspeed is None:
+        return
+    for dotted, parameter in _PAIRS:
+        theirs, ours = _entry(run.deepspeed, dotted), _written(run, parameter)
+        if theirs is None or ours is None or theirs.value == "auto":
+            continue
+        if not isinstance(ours.value, (bool, int, float)) or _same(theirs.value, ours.value):
+            continue
+        yield Fault(
+            _at(theirs),
+            f'set it to "auto": DeepSpeed says {theirs.value}, {parameter} says {ours.value}, '
+            "and the trainer refuses to start",
+            Text(
+                f"DeepSpeed {dotted}={theirs.value} 与 {parameter}={ours.value} 不一致",
+                f"DeepSpeed {dotted}={theirs.value}, but {parameter}={ours.value}",
+            ),
+            Text('DeepSpeed 配置中改为 "auto"', 'write "auto" in the DeepSpeed config'),
+            _replaced("json", theirs, '"auto"'),
+        )
+
+
+def _same(theirs: Any, ours: Any) -> bool:
+    if isinstance(theirs, bool) or isinstance(ours, bool):
+        return theirs is ours
+    return isinstance(theirs, (int, float)) and float(theirs) == float(ours)
+
+
+def _arithmetic(run: Run) -> Iterator[Fault]:
+    total = _entry(run.deepspeed, "train_batch_size")
+    world = ranks(run)
+    if total is None or not isinstance(total.value, int) or world is None:
+        return
+    if any((number(run, name) or 1) > 1 for name in _MODEL_PARALLEL):
+        return  # the data-parallel size is then not the number of ranks
+    micro = _factor(run, "train_micro_batch_size_per_gpu", "per_device_train_batch_size")
+    steps = _factor(run, "gradient_accumulation_steps", "gradient_accumulation_steps")
+    if micro is None or steps is None or micro * steps * world == total.value:
+        return
+    yield Fault(
+        _at(total),
+        f"set train_batch_size to {micro * steps * world}: {micro} a GPU x {steps} "
+        f"accumulated x {world} ranks, and DeepSpeed refuses {total.value}",
+        Text(
+            f"train_batch_size={total.value} ≠ {micro}×{steps}×{world}",
+            f"train_batch_size={total.value} is not {micro}x{steps}x{world}",
+        ),
+        Text(f"改为 {micro * steps * world}，或用 auto", f"set {micro * steps * world}, or auto"),
+        _replaced("json", total, str(micro * steps * world)),
+    )
+
+
+_MODEL_PARALLEL = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "sequence_parallel",
+    "autotp_size",
+)
+
+
+def _factor(run: Run, dotted: str, parameter: str) -> Optional[int]:
+    """A factor of the batch: the DeepSpeed config's number, or the parameter behind "auto"."""
+    entry = _entry(run.deepspeed, dotted)
+    if entry is not None and entry.value != "auto":
+        return entry.value if isinstance(entry.value, int) else None
+    value = _value(run, parameter)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+# --- GPU015: the best model -------------------------------------------------------------
+
+
+def _best_model(run: Run) -> Iterator[Fault]:
+    best = _is_on(run, "load_best_model_at_end")
+    if best is None or run.framework not in _ON_TRAINER:
+        return
+    judged = _value(run, "eval_strategy") or _value(run, "evaluation_strategy")
+    saved = _value(run, "save_strategy")
+    if run.framework == "hf_trainer" and not run.is_open:
+        judged, saved = (
+            judged or _default(run, "eval", "no"),
+            saved or _default(run, "save", "steps"),
+        )
+    if not isinstance(judged, str) or not isinstance(saved, str):
+        return
+    if saved != "best" and judged != saved:
+        yield _best_fault(
+            best,
+            f"give eval_strategy and save_strategy the same value: load_best_model_at_end "
+            f"refuses {judged!r} with {saved!r}",
+        )
+    elif judged == "steps":
+        yield from _best_steps(run, best)
+
+
+def _default(run: Run, kind: str, value: str) -> Optional[str]:
+    """The default of a strategy, unless the program sets it in a way we cannot read."""
+    names = ("eval_strategy", "evaluation_strategy") if kind == "eval" else ("save_strategy",)
+    return None if any(run.setting(name) is not None for name in names) else value
+
+
+def _best_steps(run: Run, best: Setting) -> Iterator[Fault]:
+    judged, saved = _value(run, "eval_steps"), _value(run, "save_steps")
+    whole = isinstance(judged, int) and isinstance(saved, int)
+    if whole and judged > 0 and saved > 0 and saved % judged != 0:
+        yield _best_fault(
+            best,
+            f"make save_steps ({saved}) a multiple of eval_steps ({judged}): "
+            "load_best_model_at_end refuses the rest",
+        )
+
+
+def _best_fault(best: Setting, message: str) -> Fault:
+    return Fault(
+        _at(best),
+        message,
+        Text("load_best_model_at_end 与评估/保存策略不一致", "strategies differ"),
+        Text("让评估与保存的策略和步数一致", "make the strategies agree"),
+    )
+
+
+# --- GPU016: packing --------------------------------------------------------------------
+
+_FLASH = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
+
+
+def _packing_without_flash(run: Run) -> Iterator[Fault]:
+    if run.framework != "swift" or run.value("megatron") is True:
+        return
+    packed = _is_on(run, "packing") or _is_on(run, "padding_free")
+    attention = run.practice("attention")
+    if packed is None or not attention.known or attention.value in _FLASH:
+        return
+    yield Fault(
+        _at(packed),
+        f"set --attn_impl flash_attn: ms-swift refuses {packed.name} with {attention.value}",
+        Text(f"{packed.name} 需要 flash attention", f"{packed.name} needs flash attention"),
+        Text("设置 --attn_impl flash_attn", "set --attn_impl flash_attn"),
+    )
+
+
+# --- GPU017 to GPU019: options that exclude each other ----------------------------------
+
+
+def _two_kernel_libraries(run: Run) -> Iterator[Fault]:
+    unsloth, liger = run.practice("unsloth"), run.practice("liger_kernel")
+    if unsloth.known and unsloth.value is True and liger.known and liger.value is True:
+        if liger.location is None:
+            return
+        yield Fault(
+            liger.location,
+            "drop the Liger kernels: Unsloth patches the same modules",
+            Text("同时启用了 Unsloth 与 Liger", "Unsloth and Liger are both on"),
+            Text("二者择一", "keep one of them"),
+        )
+
+
+def _device_map_in_processes(run: Run) -> Iterator[Fault]:
+    placed = run.practice("device_map")
+    count = ranks(run)
+    if run.framework != "hf_trainer" or count is None or count < 2 or run.single_file:
+        return
+    if placed.explicit and placed.value in ("auto", "balanced", "balanced_low_0", "sequential"):
+        yield Fault(
+            _at(placed),
+            f"drop device_map={placed.value!r}: Accelerate refuses it with {count} processes",
+            Text(f"{count} 个进程却使用 device_map", f"device_map with {count} processes"),
+            Text("多进程训练去掉 device_map", "drop device_map"),
+        )
+
+
+@dataclass(frozen=True)
+class _Exclusion:
+    """Two settings of a framework that it refuses together."""
+
+    frameworks: tuple[str, ...]
+    dropped: str
+    kept: str
+    reason: str
+    is_kept: Callable[[Run], bool]
+
+
+def _sharded_state(run: Run) -> bool:
+    return run.setting("fsdp") is not None and _value(run, "fsdp") == "fsdp2"
+
+
+_EXCLUSIONS = (
+    _Exclusion(
+        ("hf_trainer", "swift"),
+        "fsdp",
+        "deepspeed",
+        "FSDP and DeepSpeed both shard the model",
+        lambda run: bool(_value(run, "deepspeed")),
+    ),
+    _Exclusion(
+        ("swift",),
+        "lazy_tokenize",
+        "packing",
+        "packing needs the lengths beforehand",
+        lambda run: _is_on(run, "packing") is not None,
+    ),
+    _Exclusion(
+        ("swift",),
+        "lazy_tokenize",
+        "streaming",
+        "streaming tokenises on the fly already",
+        lambda run: _is_on(run, "streaming") is not None,
+    ),
+    _Exclusion(
+        ("swift",),
+        "save_only_model",
+        "fsdp fsdp2",
+        "its checkpoints are sharded",
+        _sharded_state,
+    ),
+)
+
+
+def _exclusive(run: Run) -> Iterator[Fault]:
+    for rule in _EXCLUSIONS:
+        dropped = _written(run, rule.dropped)
+        if run.framework not in rule.frameworks or dropped is None:
+            continue
+        if dropped.value in (False, "", "false", None) or not rule.is_kept(run):
+            continue
+        yield Fault(
+            _at(dropped),
+            f"drop {rule.dropped}: it is refused with {rule.kept}, since {rule.reason}",
+            Text(f"{rule.dropped} 与 {rule.kept} 冲突", f"{rule.dropped} with {rule.kept}"),
+            Text(f"去掉 {rule.dropped}", f"drop {rule.dropped}"),
+        )
+
+
+# --- GPU020: attention and hardware -----------------------------------------------------
+
+
+def _unsupported_attention(run: Run) -> Iterator[Fault]:
+    attention = run.practice("attention")
+    if run.hardware.gpu is None or run.hardware.weak or attention.location is None:
+        return
+    name = run.hardware.gpu
+    architecture = architecture_named(name) or ""
+    kind = gpu(run)
+    written = text(run, "attention")
+    if written == "flash_attention_2" and architecture in ("Volta", "Turing"):
+        yield _attention_fault(
+            attention.location, f"FlashAttention-2 needs Ampere or newer, {name} is {architecture}"
+        )
+    hopper = kind is not None and kind.capability is not None and kind.capability[0] == 9
+    if written == "flash_attention_3" and kind is not None and not hopper:
+        yield _attention_fault(
+            attention.location, f"FlashAttention-3 needs Hopper, {name} is {architecture}"
+        )
+
+
+def _attention_fault(location: Location, reason: str) -> Fault:
+    best = "sdpa" if "Ampere or newer" in reason else "FlashAttention-2"
+    return Fault(
+        location,
+        f"use {best} instead: {reason}",
+        Text(f"GPU 不支持该注意力实现：{reason}", reason),
+        Text(f"改用 {best}", f"use {best}"),
+    )
+
+
+# --- GPU021: parallel sizes -------------------------------------------------------------
+
+
+def _parallel_sizes(run: Run) -> Iterator[Fault]:
+    world = ranks(run)
+    if world is None or run.kind is not RunKind.TRAIN:
+        return
+    product, largest = 1, None
+    for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
+        setting = run.practice(name)
+        if setting.known and isinstance(setting.value, int) and setting.value > 1:
+            product *= setting.value
+            if setting.location is not None:
+                largest = setting
+    if largest is None or largest.location is None or world % product == 0:
+        return
+    yield Fault(
+        largest.location,
+        f"make the parallel sizes divide the ranks: {product} does not divide {world}",
+        Text(f"并行度 {product} 不能整除 {world} 个进程", f"{product} does not divide {world}"),
+        Text(f"调整并行度，使乘积整除 {world}", f"choose sizes that divide {world}"),
+    )
+
+
+_PRECISION_TRAINER = """\
+from transformers import TrainingArguments
+
+args = TrainingArguments(
+    output_dir="out",
+    {}
+    gradient_checkpointing=True,
+)
+"""
+_LOADER = """\
+from torch.utils.data import DataLoader
+
+loader = DataLoader(dataset, batch_size=8, {}pin_memory=True, {})
+for batch in loader:
+    loss = model(batch)
+    loss.backward()
+"""
+_PACKED = (
+    "swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+    "    --packing true {}--dataset data/train.jsonl\n"
+)
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU001",
+        "unreadable-file",
+        Text("文件无法读取", "Unreadable file"),
+        Priority.HIGH,
+        _judge(_unreadable),
+        why="A file that cannot be parsed fails at start, and nothing in it can be checked.",
+        fix="Mend the file at the place named.",
+    ),
+    Check(
+        "GPU002",
+        "refused-json",
+        Text("JSON 不合法", "JSON that json.load refuses"),
+        Priority.HIGH,
+        _judge(_refused_json),
+        why="Transformers and Accelerate read DeepSpeed configurations with json.load, which "
+        "refuses comments and trailing commas.",
+        fix="Remove the comment or the comma.",
+        sources=("accelerate 1.15, utils/deepspeed.py", sources.HF_DEEPSPEED),
+    ),
+    Check(
+        "GPU003",
+        "cut-short-command",
+        Text("命令续行被截断", "Command cut short"),
+        Priority.HIGH,
+        _judge(_cut_short),
+        why="A blank after the backslash ends the command: the flags below it are lost.",
+        fix="Make the backslash the last character of the line.",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                "swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\ \n"
+                "    --attn_impl flash_attn \\\n    --dataset data/train.jsonl\n",
+                "swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\\n"
+                "    --attn_impl flash_attn \\\n    --dataset data/train.jsonl\n",
+            ),
+        ),
+        sources=("POSIX.1-2017, Shell Command Language, 2.2.1",),
+    ),
+    Check(
+        "GPU004",
+        "duplicate-key",
+        Text("配置键重复", "Duplicate key"),
+        Priority.MEDIUM,
+        _judge(_duplicates),
+        why="Of two values for one key only the last counts; DeepSpeed refuses such a file.",
+        fix="Remove the one that is not meant.",
+        sources=(sources.DEEPSPEED_SOURCE,),
+    ),
+    Check(
+        "GPU010",
+        "both-precisions",
+        Text("fp16 与 bf16 冲突", "fp16 and bf16 together"),
+        Priority.HIGH,
+        _judge(_both_precisions),
+        why="The trainer and DeepSpeed refuse to start.",
+        fix="Keep bf16 on Ampere or newer, fp16 before.",
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _PRECISION_TRAINER.format("bf16=True,\n    fp16=True,"),
+                _PRECISION_TRAINER.format("bf16=True,"),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --bf16 true --fp16 true\n",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --bf16 true\n",
+            ),
+        ),
+        sources=(sources.HF_ARGUMENTS, sources.DEEPSPEED_SOURCE),
+    ),
+    Check(
+        "GPU011",
+        "workerless-options",
+        Text("无工作进程却设置其选项", "Worker options without workers"),
+        Priority.HIGH,
+        _judge(_workerless),
+        why="DataLoader raises ValueError for prefetch_factor or persistent_workers while "
+        "num_workers is 0.",
+        fix="Set num_workers to 4-8, or drop the option.",
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _LOADER.format("", "prefetch_factor=4"),
+                _LOADER.format("num_workers=4, ", "prefetch_factor=4"),
+            ),
+        ),
+        sources=("torch 2.8, utils/data/dataloader.py", sources.HF_ARGUMENTS),
+    ),
+    Check(
+        "GPU012",
+        "useless-offload",
+        Text("offload_param 需要 ZeRO-3", "offload_param below stage 3"),
+        Priority.MEDIUM,
+        _judge(_useless_offload),
+        why="Only stage 3 partitions parameters; below it offload_param is ignored, and the "
+        "memory it was to free stays taken.",
+        fix="Set stage 3, or drop offload_param.",
+        sources=(sources.DEEPSPEED_SOURCE, sources.DEEPSPEED_CONFIG),
+    ),
+    Check(
+        "GPU013",
+        "deepspeed-mismatch",
+        Text("DeepSpeed 与训练参数不一致", "DeepSpeed against the trainer"),
+        Priority.HIGH,
+        _judge(_mismatches),
+        why="The Hugging Face integration compares both and raises ValueError.",
+        fix='Write "auto" in the DeepSpeed configuration.',
+        sources=(sources.HF_DEEPSPEED,),
+    ),
+    Check(
+        "GPU014",
+        "batch-arithmetic",
+        Text("批大小算术错误", "Batch arithmetic"),
+        Priority.HIGH,
+        _judge(_arithmetic, training=True),
+        why="DeepSpeed asserts train_batch_size = micro-batch x accumulation x ranks.",
+        fix="Mend the product, or leave train_batch_size out.",
+        sources=(sources.DEEPSPEED_SOURCE,),
+    ),
+    Check(
+        "GPU015",
+        "best-model-strategies",
+        Text("最优模型的保存策略冲突", "Strategies of the best model"),
+        Priority.HIGH,
+        _judge(_best_model, training=True),
+        why="load_best_model_at_end needs an evaluation for every checkpoint; TrainingArguments "
+        "raises ValueError otherwise.",
+        fix="Give eval_strategy and save_strategy the same value, and steps that divide.",
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _PRECISION_TRAINER.format(
+                    'bf16=True,\n    eval_strategy="epoch",\n    load_best_model_at_end=True,'
+                )
+                + "Trainer(model=model, args=args, train_dataset=data).train()\n",
+                _PRECISION_TRAINER.format(
+                    'bf16=True,\n    eval_strategy="epoch",\n    save_strategy="epoch",\n'
+                    "    load_best_model_at_end=True,"
+                )
+                + "Trainer(model=model, args=args, train_dataset=data).train()\n",
+            ),
+        ),
+        sources=(sources.HF_ARGUMENTS,),
+    ),
+    Check(
+        "GPU016",
+        "packing-without-flash",
+        Text("packing 需要 flash attention", "Packing without flash attention"),
+        Priority.HIGH,
+        _judge(_packing_without_flash, training=True),
+        why="ms-swift raises ValueError: packed samples are kept apart by the flash kernel.",
+        fix="Set --attn_impl flash_attn.",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _PACKED.format(""),
+                _PACKED.format("--attn_impl flash_attn "),
+            ),
+        ),
+        sources=(sources.SWIFT_ARGUMENTS,),
+    ),
+    Check(
+        "GPU017",
+        "two-kernel-libraries",
+        Text("Unsloth 与 Liger 二选一", "Unsloth and Liger together"),
+        Priority.MEDIUM,
+        _judge(_two_kernel_libraries, training=True),
+        why="Both replace the same modules of the model.",
+        fix="Keep Unsloth for LoRA on one GPU, Liger elsewhere.",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+                "    --tuner_backend unsloth --use_liger_kernel true\n",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+                "    --tuner_backend unsloth\n",
+            ),
+        ),
+        sources=(sources.SWIFT_DOCS,),
+    ),
+    Check(
+        "GPU018",
+        "device-map-in-processes",
+        Text("多进程不能用 device_map", "device_map with several processes"),
+        Priority.HIGH,
+        _judge(_device_map_in_processes, training=True),
+        why="Accelerate raises ValueError for a model spread by device_map in any "
+        "distributed mode.",
+        fix="Drop device_map, or start one process.",
+        sources=("accelerate 1.15, accelerator.py",),
+    ),
+    Check(
+        "GPU019",
+        "exclusive-options",
+        Text("互斥的选项", "Options that exclude each other"),
+        Priority.HIGH,
+        _judge(_exclusive, training=True),
+        why="The framework refuses the two together.",
+        fix="Keep one of them.",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --attn_impl flash_attn \\\n"
+                "    --packing true --lazy_tokenize true\n",
+                "swift sft --model Qwen/Qwen2.5-7B-Instruct --attn_impl flash_attn \\\n"
+                "    --packing true\n",
+            ),
+        ),
+        sources=(sources.SWIFT_ARGUMENTS, "transformers 5.24, trainer.py"),
+    ),
+    Check(
+        "GPU020",
+        "unsupported-attention",
+        Text("GPU 不支持该 Flash Attention", "Flash attention the GPU lacks"),
+        Priority.HIGH,
+        _judge(_unsupported_attention),
+        why="FlashAttention-2 has no kernels for Volta and Turing, FlashAttention-3 only for "
+        "Hopper.",
+        fix="Use sdpa before Ampere, FlashAttention-2 on Ampere and Ada.",
+        sources=(sources.FLASH_ATTENTION_2, sources.FLASH_ATTENTION_3),
+    ),
+    Check(
+        "GPU021",
+        "parallel-sizes",
+        Text("并行度不能整除进程数", "Parallel sizes that do not divide the ranks"),
+        Priority.HIGH,
+        _judge(_parallel_sizes),
+        why="The ranks cannot be arranged in groups of these sizes.",
+        fix="Choose sizes whose product divides the number of ranks.",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B-Instruct \\\n"
+                "    --attn_impl flash_attn --sequence_parallel_size 8\n",
+                "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B-Instruct \\\n"
+                "    --attn_impl flash_attn --sequence_parallel_size 4\n",
+            ),
+        ),
+        sources=(sources.MEGATRON, sources.SWIFT_DOCS),
+    ),
+)

@@ -223,7 +223,7 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
         held = any(body.start <= match.start() < body.end for body in bodies)
         if not held and not text[start : match.start()].lstrip().startswith("#"):
             message = "spaces follow the backslash: the command ends here"
-            yield Problem(ProblemKind.SYNTAX, message, source.location(match.start()))
+            yield Problem(ProblemKind.CUT_SHORT, message, source.location(match.start()))
             told.add(match.end() + 1)
     for statement in walk(program.body):
         if isinstance(statement, Simple) and statement.words:
@@ -232,4 +232,4 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
             if text.startswith("--", word.start) and line not in told:
                 shown = text[word.start : word.end].splitlines()[0][:40]
                 message = f"{shown} is no part of the command before it"
-                yield Problem(ProblemKind.SYNTAX, message, source.location(word.start))
+                yield Problem(ProblemKind.CUT_SHORT, message, source.location(word.start))
