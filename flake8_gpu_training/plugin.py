@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from flake8_gpu_training import __version__
-from flake8_gpu_training.sources.relevance import is_relevant
 
 if TYPE_CHECKING:
     import argparse
@@ -100,6 +99,8 @@ class GpuTrainingPlugin:
         """Yield (line, column from 0, message, type) as flake8 wants it."""
         if not self.selected:
             return
+        from flake8_gpu_training.sources.python import is_relevant
+
         text = "".join(self._lines)
         if not is_relevant(text.encode("utf-8", "surrogatepass")):
             return
