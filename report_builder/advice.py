@@ -183,8 +183,9 @@ _FITS_ONE = Text(
     "one GPU, about {need:.0f} GiB of {memory:.0f} GiB: nothing to shard",
 )
 _LOWEST = Text(
-    "{gpus} 卡下 Stage {stage} 是放得下的最低档（预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB）；"
-    "Stage 2 的通信量与普通数据并行相同，Stage 3 约为其 1.5 倍",
+    "{gpus} 卡下 Stage {stage} 是放得下的最低档"
+    "（预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB）；Stage 2 的通信量与普通数据并行相同，"
+    "Stage 3 约为其 1.5 倍",
     "stage {stage} is the lowest that fits on {gpus} GPUs (about {need:.0f} of {memory:.0f} GiB "
     "each); stage 2 moves as much data as plain data parallelism, stage 3 about 1.5 times that",
 )

@@ -58,12 +58,14 @@ class ScoredCategory:
 
 @dataclass(frozen=True)
 class ScoredAudit:
-    """An audit's points over the categories that apply."""
+    """An audit's points over the categories that apply; ``lost`` are still to be gained."""
 
     audit: Audit
     score: float
     maximum: int
     attainment: Optional[float]
+    earned: float
+    lost: float
     categories: tuple[ScoredCategory, ...]
 
 
@@ -78,12 +80,15 @@ def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
         return None
     categories = tuple(_score_category(c, served.get(c.id, [])) for c in audit.categories)
     applying = [c for c in categories if c.score is not None]
-    earned, lost = _points([item for c in categories for item in c.items])
+    points = [_points(c.items) for c in categories]
+    earned, lost = sum(p[0] for p in points), sum(p[1] for p in points)
     return ScoredAudit(
         audit,
         _rounded(earned),
         sum(c.category.maximum for c in applying),
         _attainment(earned, lost),
+        earned,
+        lost,
         categories,
     )
 

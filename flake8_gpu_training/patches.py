@@ -1,34 +1,34 @@
-"""Patches: edits of the recommendations as one unified diff of the user's files."""
+"""Patches: the edits of changes as one unified diff of the user's files."""
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Optional
 
-from flake8_gpu_training.checks.base import Edit
-
-ReadText = Callable[[str], Optional[str]]
-"""Text of a project file by relative path with its own line ends, or None."""
+from flake8_gpu_training.checks.base import Change, Edit
 
 # What a line of an insertion sets: ``--name value``, ``name: value``, ``name=value``.
 _KEY = re.compile(r"""^[\s\\,]*(?P<key>(?:--)?["']?[A-Za-z_][\w.-]*["']?)\s*(?:[:=\s]|$)""")
 _CONTEXT = 3
 
 
-def patch(changes: Iterable[Sequence[Edit]], read: ReadText) -> str:
-    """The unified diff that applies ``changes`` in order, for ``patch -p1``; "" when none.
+def unified_diff(root: Path, changes: Iterable[Change]) -> str:
+    """The unified diff that applies ``changes`` in order from ``root``; "" when none.
 
-    A change is applied whole or not at all: one that does not match the file or overlaps an
+    A change is applied whole or not at all: one that does not match its file or overlaps an
     earlier one is left out. A setting that an earlier change adds at the same place is not
-    added again.
+    added again. ``patch -p1`` and ``git apply`` take the result.
     """
     texts: dict[str, Optional[str]] = {}
     accepted: dict[str, list[tuple[int, int, str]]] = {}
     keys: dict[tuple[str, int], set[str]] = {}
-    for edits in changes:
-        spans = [_span(edit, texts, read) for edit in edits]
+    for change in changes:
+        edits = change.edits
+        spans = [_span(edit, texts, root) for edit in edits]
         if not spans or any(span is None for span in spans):
             continue
         placed = [(e.location.path, span) for e, span in zip(edits, spans) if span is not None]
@@ -45,12 +45,11 @@ def patch(changes: Iterable[Sequence[Edit]], read: ReadText) -> str:
     for path in sorted(accepted):
         text = texts[path]
         assert text is not None
-        diffs.append(unified_diff(path, text, _applied(text, accepted[path])))
+        diffs.append(_file_diff(path, text, _applied(text, accepted[path])))
     return "".join(diffs)
 
 
-def unified_diff(path: str, old: str, new: str) -> str:
-    """Unified diff between two texts of the file at ``path`` (relative, posix)."""
+def _file_diff(path: str, old: str, new: str) -> str:
     lines = difflib.unified_diff(
         _lines(old), _lines(new), f"a/{path}", f"b/{path}", n=_CONTEXT, lineterm="\n"
     )
@@ -64,13 +63,27 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
+def _read(root: Path, path: str) -> Optional[str]:
+    """Text of a project file with its own line ends; None for what a patch cannot mend."""
+    if path.endswith(".ipynb"):  # places in notebooks count the lines of cells
+        return None
+    top = os.path.realpath(root)
+    full = os.path.realpath(Path(top, path))
+    if not full.startswith(top.rstrip(os.sep) + os.sep):
+        return None
+    try:
+        return Path(full).read_bytes().decode("utf-8")
+    except (OSError, ValueError):
+        return None
+
+
 def _span(
-    edit: Edit, texts: dict[str, Optional[str]], read: ReadText
+    edit: Edit, texts: dict[str, Optional[str]], root: Path
 ) -> Optional[tuple[int, int, str]]:
     """Offsets that ``edit`` replaces and the text it puts there; None when it does not fit."""
     path = edit.location.path
     if path not in texts:
-        texts[path] = None if path.endswith(".ipynb") else read(path)
+        texts[path] = _read(root, path)
     text = texts[path]
     if text is None:
         return None

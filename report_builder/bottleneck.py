@@ -1,0 +1,169 @@
+"""The likely bottleneck of a run, with the signs it was inferred from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import MemoryEstimate
+from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.verdicts import Verdict
+
+NAMES = {
+    "compute-bound": Text("计算受限", "compute-bound"),
+    "memory-bound": Text("显存（容量/带宽）受限", "memory-bound (capacity or bandwidth)"),
+    "latency-bound": Text("延迟受限（CPU 与 GPU 同步）", "latency-bound (CPU–GPU syncs)"),
+    "launch-bound": Text("内核启动受限", "launch-bound"),
+    "communication-bound": Text("通信受限", "communication-bound"),
+    "io-bound": Text("数据 I/O 受限", "data-I/O-bound"),
+    "unconfirmed": Text("需 Profiling 确认", "to be confirmed by profiling"),
+}
+# General-audit items whose RECOMMENDED status points at a bottleneck.
+_IO_ITEMS = frozenset({"worker-processes", "storage-medium", "storage-colocation"})
+_COMMUNICATION_ITEMS = frozenset({"gdrdma"})
+_SMALL_STEP = 1024  # tokens per micro-batch under which kernels are too short to fill a GPU
+_LARGE_STEP = 8192
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """``kind`` is a key of NAMES; ``evidence`` says what it was inferred from."""
+
+    kind: str
+    evidence: Text
+
+
+def bottleneck(
+    run: Optional[Run], verdicts: Sequence[Verdict], memory: Optional[MemoryEstimate]
+) -> Bottleneck:
+    """The first bottleneck that the run shows a sign of, the most severe sign first."""
+    if run is None:
+        return Bottleneck(
+            "unconfirmed", Text("没有找到训练或推理运行", "no training or serving run was found")
+        )
+    asked = _asked(verdicts)
+    return (
+        _communication(run, asked)
+        or _data(asked)
+        or _memory(run, memory)
+        or _synchronisation(verdicts)
+        or _work(run)
+        or Bottleneck(
+            "unconfirmed",
+            Text(
+                "静态信息不足以判断，建议用 torch.profiler 或 Nsight Systems 采样若干步",
+                "the files do not tell; profile a few steps with torch.profiler or Nsight Systems",
+            ),
+        )
+    )
+
+
+def _asked(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
+    """General-audit items that are off and ought to be on."""
+    return {
+        item.id: verdict
+        for verdict in verdicts
+        if verdict.judgement.status is Status.RECOMMENDED
+        for item in verdict.check.items
+        if item.audit == "general"
+    }
+
+
+def _place(verdict: Verdict) -> str:
+    findings = verdict.judgement.findings
+    return f"{verdict.check.code}，{findings[0].location}" if findings else verdict.check.code
+
+
+def _place_en(verdict: Verdict) -> str:
+    return _place(verdict).replace("，", ", ")
+
+
+def _communication(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:
+    for item in sorted(_COMMUNICATION_ITEMS & asked.keys()):
+        verdict = asked[item]
+        return Bottleneck(
+            "communication-bound",
+            Text(
+                f"多机训练，跨机通信未走 GPUDirect RDMA（{_place(verdict)}）",
+                f"several nodes without GPUDirect RDMA between them ({_place_en(verdict)})",
+            ),
+        )
+    return None
+
+
+def _data(asked: dict[str, Verdict]) -> Optional[Bottleneck]:
+    for item in sorted(_IO_ITEMS & asked.keys()):
+        verdict = asked[item]
+        return Bottleneck(
+            "io-bound",
+            Text(
+                f"GPU 可能等待数据：{verdict.check.title.zh}（{_place(verdict)}）",
+                f"the GPU may wait for data: {verdict.check.title.en} ({_place_en(verdict)})",
+            ),
+        )
+    return None
+
+
+def _memory(run: Run, memory: Optional[MemoryEstimate]) -> Optional[Bottleneck]:
+    if run.kind is RunKind.SERVE:
+        return Bottleneck(
+            "memory-bound",
+            Text(
+                "推理解码阶段每个 token 都要读一遍权重，受显存带宽限制",
+                "decoding reads every weight for each token, which memory bandwidth limits",
+            ),
+        )
+    capacity = run.hardware.memory_gib
+    if memory is None or capacity is None or memory.high < 0.9 * capacity:
+        return None
+    return Bottleneck(
+        "memory-bound",
+        Text(
+            f"预计每卡 {memory.total:.0f} GiB（{memory.low:.0f}–{memory.high:.0f}），"
+            f"接近或超过 {capacity:.0f} GiB 显存",
+            f"about {memory.total:.0f} GiB per GPU ({memory.low:.0f}–{memory.high:.0f}), near or "
+            f"above its {capacity:.0f} GiB",
+        ),
+    )
+
+
+def _synchronisation(verdicts: Sequence[Verdict]) -> Optional[Bottleneck]:
+    for verdict in verdicts:
+        name = verdict.check.name
+        if verdict.judgement.findings and ("sync" in name or "item" in name):
+            return Bottleneck(
+                "latency-bound",
+                Text(
+                    f"训练循环中存在同步点（{_place(verdict)}），CPU 每步等待 GPU",
+                    f"the training loop synchronises ({_place_en(verdict)}): the CPU waits for "
+                    "the GPU at each step",
+                ),
+            )
+    return None
+
+
+def _work(run: Run) -> Optional[Bottleneck]:
+    batch, length = run.value("micro_batch_size"), run.value("max_length")
+    if not isinstance(batch, int) or not isinstance(length, int):
+        return None
+    tokens = batch * length
+    if tokens <= _SMALL_STEP and run.value("packing") is not True:
+        return Bottleneck(
+            "launch-bound",
+            Text(
+                f"每步至多 {tokens} 个 token，内核过短，启动开销占比高",
+                f"at most {tokens} tokens per micro-batch: kernels are short and launches dominate",
+            ),
+        )
+    if tokens >= _LARGE_STEP and run.value("packing") is True:
+        return Bottleneck(
+            "compute-bound",
+            Text(
+                f"每个 micro-batch 打包为 {tokens} 个 token，矩阵乘法占主导",
+                f"{tokens} packed tokens per micro-batch: matrix products dominate",
+            ),
+        )
+    return None

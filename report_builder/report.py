@@ -1,0 +1,237 @@
+"""The report: one result from which every document is rendered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Optional
+
+from flake8_gpu_training.checks.base import Change, Judgement, Priority, Status
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.facts import Location
+from flake8_gpu_training.frameworks.base import Evidence
+from flake8_gpu_training.frameworks.detection import detect
+from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.hardware import GPUS
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import MemoryEstimate, estimate
+from flake8_gpu_training.patches import unified_diff
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.assembly import with_profile
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.sources.shell import read_command_line
+from flake8_gpu_training.verdicts import Diagnostic, Verdict, diagnostics, judge
+from report_builder.advice import DeepSpeedAdvice, FlashAdvice, deepspeed, flash_attention
+from report_builder.audits import AUDITS, audit_of
+from report_builder.bottleneck import Bottleneck, bottleneck
+from report_builder.recommendations import Recommendation, recommend
+from report_builder.scenarios import Scenario, scenarios
+from report_builder.scoring import ScoredAudit, score
+
+Progress = Callable[[str, int, int], None]
+"""Told the step's name, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for; ``gpus`` per node, ``gpu`` a key of ``hardware.GPUS``."""
+
+    launch_command: str = ""
+    goal: str = "balanced"
+    gpu: Optional[str] = None
+    gpus: Optional[int] = None
+    nodes: Optional[int] = None
+    memory_gib: Optional[float] = None
+    parameters: Optional[int] = None
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything the documents say. ``patches``: a recommendation's own diff by rank."""
+
+    path: str
+    options: Options
+    generated: str
+    training: str
+    vllm: bool
+    sglang: bool
+    evidence: tuple[Evidence, ...]
+    runs: tuple[Run, ...]
+    primary: Optional[Run]
+    bottleneck: Bottleneck
+    audits: tuple[ScoredAudit, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    recommendations: tuple[Recommendation, ...]
+    patch: str
+    memory: Optional[MemoryEstimate]
+    flash: FlashAdvice
+    deepspeed: DeepSpeedAdvice
+    scenarios: tuple[Scenario, ...]
+    patches: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def framework_title(self) -> Text:
+        """Name of the training framework (or engine, or plain PyTorch)."""
+        if self.training == "generic":
+            return Text("通用（PyTorch）", "generic (PyTorch)")
+        title = framework_of(self.training).title
+        return Text(title, title)
+
+    @property
+    def attainment(self) -> Optional[float]:
+        """Share of the reachable points of all audits that is earned; None without any."""
+        earned = sum(audit.earned for audit in self.audits)
+        lost = sum(audit.lost for audit in self.audits)
+        return earned / (earned + lost) if earned + lost > 0 else None
+
+
+def timestamp() -> str:
+    """Time of the analysis in UTC; ``SOURCE_DATE_EPOCH`` fixes it."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = (
+        datetime.fromtimestamp(int(epoch), timezone.utc)
+        if epoch.isdigit()
+        else datetime.now(timezone.utc)
+    )
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def build(root: Path, shown: str, options: Options, progress: Progress) -> Report:
+    """Reads the project at ``root`` and judges its runs; ``shown`` is the path as given."""
+    progress("read", 0, 1)
+    project = Project.open(root, exclude=options.exclude)
+    commands = read_command_line(options.launch_command) if options.launch_command else ()
+    detection = detect(project, commands)
+    found = find_runs(project, options.launch_command or None, detection=detection)
+    runs = tuple(_as_asked(run, options) for run in found)
+    judged: list[tuple[Verdict, ...]] = []
+    for number, run in enumerate(runs):
+        progress("judge", number, len(runs))
+        judged.append(judge(run, all_checks()))
+    progress("write", 0, 1)
+    primary = next((run for run in runs if run.primary), runs[0] if runs else None)
+    verdicts: Sequence[Verdict] = judged[runs.index(primary)] if primary is not None else ()
+    memory = estimate(primary) if primary is not None else None
+    recommendations = recommend(verdicts, options.goal)
+    root_of_files = project.root
+    return Report(
+        shown,
+        options,
+        timestamp(),
+        detection.training,
+        detection.vllm,
+        detection.sglang,
+        tuple(sorted(detection.evidence, key=lambda e: (e.framework, e.location, e.rule, e.text))),
+        runs,
+        primary,
+        bottleneck(primary, verdicts, memory),
+        _audits(detection.training, detection.vllm, detection.sglang, runs, judged, primary),
+        diagnostics((v for of_run in judged for v in of_run), Priority.LOW),
+        recommendations,
+        unified_diff(root_of_files, [Change("", "", r.edits) for r in recommendations]),
+        memory,
+        flash_attention(primary),
+        deepspeed(primary),
+        scenarios(primary, primary.framework if primary is not None else detection.training),
+        {
+            r.rank: unified_diff(root_of_files, [Change("", "", r.edits)])
+            for r in recommendations
+            if r.edits
+        },
+    )
+
+
+def _as_asked(run: Run, options: Options) -> Run:
+    """``run`` on the hardware and with the model size that the user named."""
+    hardware = run.hardware
+    if options.gpu is not None:
+        hardware = replace(
+            hardware,
+            gpu=options.gpu,
+            memory_gib=GPUS[options.gpu].memory_gib,
+            source="--gpu",
+            location=None,
+            weak=False,
+        )
+    if options.gpus is not None:
+        hardware = replace(
+            hardware, gpus_per_node=options.gpus, source=hardware.source or "--num-gpus"
+        )
+    if options.nodes is not None:
+        hardware = replace(hardware, nodes=options.nodes)
+    if options.memory_gib is not None:
+        hardware = replace(
+            hardware, memory_gib=options.memory_gib, source=hardware.source or "--gpu-memory"
+        )
+    model = run.model
+    if options.parameters is not None and not _about(options.parameters, model.parameters):
+        # A shape read from the model's name would belong to another size.
+        model = replace(
+            model,
+            parameters=options.parameters,
+            active_parameters=None,
+            layers=None,
+            hidden_size=None,
+            heads=None,
+            kv_heads=None,
+            vocabulary=None,
+            source="--model-params",
+            location=None,
+        )
+    if hardware == run.hardware and model == run.model:
+        return run
+    return with_profile(replace(run, hardware=hardware, model=model))
+
+
+def _about(named: int, parameters: Optional[int]) -> bool:
+    """Whether ``parameters`` is what a user calls ``named`` (7B for 7.6 billion)."""
+    return parameters is not None and abs(parameters - named) <= 0.15 * named
+
+
+def _audits(
+    training: str,
+    vllm: bool,
+    sglang: bool,
+    runs: Sequence[Run],
+    judged: Sequence[tuple[Verdict, ...]],
+    primary: Optional[Run],
+) -> tuple[ScoredAudit, ...]:
+    """Scores of the general audit, the training framework's and the detected engines'."""
+    wanted = {"general", framework_of(training).audit}
+    wanted |= {name for name, used in (("vllm", vllm), ("sglang", sglang)) if used}
+    of_primary = judged[list(runs).index(primary)] if primary is not None else _of_no_run()
+    scored = []
+    for audit in AUDITS:
+        if audit.id not in wanted:
+            continue
+        verdicts = of_primary
+        if audit.id in ("vllm", "sglang"):
+            own = [v for run, v in zip(runs, judged) if run.framework == audit.id]
+            verdicts = own[0] if own else of_primary
+        result = score(audit, verdicts)
+        if result is not None:
+            scored.append(result)
+    return tuple(scored)
+
+
+def _of_no_run() -> tuple[Verdict, ...]:
+    """Where no run was found, nothing can be told of any item."""
+    nowhere = Location(".")
+    run = Run("", RunKind.OTHER, "generic", nowhere, Place(PlaceKind.PYTHON, nowhere))
+    unknown = Judgement(
+        Status.UNKNOWN, current=Text("没有找到可以判断的运行", "no run was found to judge")
+    )
+    return tuple(Verdict(run, check, unknown) for check in all_checks())
+
+
+def file_of(audit_id: str) -> str:
+    """File name of an audit's report."""
+    audit = audit_of(audit_id)
+    if audit is None:
+        raise KeyError(audit_id)
+    return audit.file
