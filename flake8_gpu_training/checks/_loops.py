@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Optional
 
-from flake8_gpu_training.facts import Call, ClassDef, Loop, PythonFile
+from flake8_gpu_training.checks._loaders import uses_gpu
+from flake8_gpu_training.checks._scale import is_test_file
+from flake8_gpu_training.facts import Call, Loop, PythonFile
+from flake8_gpu_training.runs.model import Run
 
-_STEP_METHODS = {"training_step": ("LightningModule", "Trainer"), "compute_loss": ("Trainer",)}
+_MEASURES = re.compile(r"(?i)(?:^|[/_])(?:bench|profil|perf|timing)")
+
+
+def hot_programs(run: Run) -> Iterator[PythonFile]:
+    """The run's programs whose speed on a GPU matters: no tests, no benchmarks."""
+    for file in run.python:
+        if not is_test_file(file.path) and not _MEASURES.search(file.path) and uses_gpu(file):
+            yield file
 
 
 def step_calls(file: PythonFile, *methods: str) -> Iterator[Call]:
-    """Calls made at every step whose last name is one of ``methods``."""
+    """Calls made at every step whose last name is one of ``methods`` (all when none)."""
     for call in file.calls:
-        if call.method in methods and runs_each_step(file, call):
+        if (not methods or call.method in methods) and runs_each_step(file, call):
             yield call
 
 
@@ -21,7 +32,8 @@ def runs_each_step(file: PythonFile, call: Call) -> bool:
     """Whether ``call`` stands, unguarded, in a training loop or in a trainer's step method."""
     if call.guarded:
         return False
-    return step_loop(call) is not None or _in_step_method(file, call)
+    loop = step_loop(call)
+    return loop is not None and (loop.iterable != "compute_loss" or _is_trainer(file, call.scope))
 
 
 def step_loop(call: Call) -> Optional[Loop]:
@@ -36,14 +48,10 @@ def step_loop(call: Call) -> Optional[Loop]:
     return loop if loop is not None and loop.trains else None
 
 
-def _in_step_method(file: PythonFile, call: Call) -> bool:
-    owner, _, method = call.scope.rpartition(".")
-    bases = _STEP_METHODS.get(method)
-    if not bases:
-        return False
-    defined = _class(file, owner)
-    return defined is not None and any(base.endswith(bases) for base in defined.bases)
-
-
-def _class(file: PythonFile, name: str) -> Optional[ClassDef]:
-    return next((found for found in file.classes if found.name == name), None)
+def _is_trainer(file: PythonFile, scope: str) -> bool:
+    """Whether the method's class extends a Trainer: others may compute losses elsewhere too."""
+    owner = scope.rpartition(".")[0]
+    return any(
+        found.name == owner and any(base.endswith("Trainer") for base in found.bases)
+        for found in file.classes
+    )

@@ -16,6 +16,7 @@ MODULES = (
     "data",  # GPU5xx
     "strategy",  # GPU6xx
     "multimodal",  # GPU7xx
+    "hot_loops",  # GPU35x, GPU55x
     "infrastructure",  # GPU8xx
     "inference",  # GPU9xx
 )

@@ -1,0 +1,466 @@
+"""GPU35x and GPU55x: what stalls the GPU at every training step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Callable, Optional
+
+from flake8_gpu_training.checks._judging import no_mistake, of_training
+from flake8_gpu_training.checks._loaders import training_loaders, write_call
+from flake8_gpu_training.checks._loops import hot_programs, step_calls, step_loop
+from flake8_gpu_training.checks._programs import keyword
+from flake8_gpu_training.checks.base import (
+    Check,
+    Evidence,
+    Example,
+    Finding,
+    Impact,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import Call, PythonFile
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_TENSOR = re.compile(
+    r"(?i)(?:^|[._\]])\w*(?:loss|logits?|acc|correct|preds?|outputs?|out|grad|norm|scores?"
+    r"|probs?|rewards?|entropy|kl|error)\w*(?=[.(\[]|$)"
+)
+_TENSOR_METHODS = re.compile(
+    r"\.(?:detach|argmax|sum|mean|eq|max|min|abs|square|pow|norm|gather|all_reduce)\(\)"
+)
+_MODULES = re.compile(r"(?i)(?:^|\.)(?:\w*model|net|network|unet|vae|module|ema)\w*$")
+_DEVICE = re.compile(r"(?i)device|cuda|rank|^\d$")
+_PRINTED = re.compile(r"(?:\w+\.)?(?:loss|logits)")
+_FIELD = re.compile(r"\{\s*([\w.]+)\s*(?:![rsa])?(?::[^{}]*)?\}")
+
+Faults = Callable[[Run], Iterator[Finding]]
+
+
+def _judge(faults: Faults, said: Text, do: Text) -> Callable[[Run], Judgement]:
+    """Judges a run by ``faults``; each is a diagnostic of its own."""
+
+    @of_training(alone=True)
+    def judge(run: Run) -> Judgement:
+        found = tuple(faults(run))
+        if not found:
+            return no_mistake()
+        return Judgement(
+            Status.RECOMMENDED,
+            evidence=tuple(Evidence(finding.message, finding.location) for finding in found),
+            findings=found,
+            current=Text(f"{said.zh}（{len(found)} 处）", f"{said.en} ({len(found)} places)"),
+            action=do,
+            change=found[0].change,
+        )
+
+    return judge
+
+
+def _receiver(call: Call) -> str:
+    return call.name.rpartition(".")[0]
+
+
+def _is_tensor(call: Call) -> bool:
+    """Whether the object a method is called on is plausibly a tensor on the GPU."""
+    receiver = _receiver(call)
+    if call.receiver.startswith(("numpy", "dict", "list")) or ".cpu()" in receiver:
+        return False
+    return bool(_TENSOR.search(receiver) or _TENSOR_METHODS.search(receiver))
+
+
+def _written(call: Call) -> str:
+    receiver = _receiver(call)
+    return f"(...){receiver}.{call.method}()" if receiver[:1] in ("", ".") else f"{call.name}()"
+
+
+# --- GPU350, GPU351, GPU352: values fetched from the GPU ---
+
+
+def _items(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, "item"):
+            if _is_tensor(call):
+                yield Finding(call.location, _item_message(_written(call)))
+        for call in step_calls(file, "float"):
+            text = call.positional[0].text if call.positional else ""
+            if call.name == "float" and _is_printed_tensor(file, text):
+                yield Finding(call.location, _item_message(f"float({text})"))
+
+
+def _item_message(written: str) -> str:
+    return (
+        f"{written} makes the CPU wait for the GPU at every step; sum up .detach()ed tensors on "
+        "the GPU and fetch them every N steps"
+    )
+
+
+def _copies(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, "cpu", "tolist"):
+            receiver = _receiver(call)
+            copied = call.method == "cpu" and not _MODULES.search(receiver)
+            if copied or (call.method == "tolist" and _is_tensor(call)):
+                message = (
+                    f"{_written(call)} copies to the host and waits for the GPU at every step; "
+                    "keep the tensor on the GPU and copy once after the loop"
+                )
+                yield Finding(call.location, message)
+
+
+def _prints(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, "print"):
+            name = _printed_tensor(file, call)
+            if call.name == "print" and name is not None:
+                message = (
+                    f"printing {name} waits for the GPU at every step; print every N steps "
+                    "(if step % 50 == 0)"
+                )
+                yield Finding(call.location, message)
+
+
+def _printed_tensor(file: PythonFile, call: Call) -> Optional[str]:
+    for argument in call.positional:
+        names = [argument.text, *_FIELD.findall(argument.text)]
+        for name in names:
+            if _is_printed_tensor(file, name):
+                return name
+    return None
+
+
+def _is_printed_tensor(file: PythonFile, name: str) -> bool:
+    """``loss`` and ``outputs.loss``, unless they are rebound to a number somewhere."""
+    if _PRINTED.fullmatch(name) is None:
+        return False
+    return not any(
+        call.assigned_to == name and call.method in ("item", "float") for call in file.calls
+    )
+
+
+# --- GPU353, GPU354, GPU355: what the loop need not do ---
+
+
+def _synchronizations(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, "synchronize"):
+            if call.name == "torch.cuda.synchronize":
+                message = (
+                    "torch.cuda.synchronize() empties the GPU's queue at every step; remove it, "
+                    "or time with torch.cuda.Event"
+                )
+                yield Finding(call.location, message)
+
+
+def _cache_releases(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, "empty_cache"):
+            if call.name == "torch.cuda.empty_cache":
+                message = (
+                    "torch.cuda.empty_cache() at every step synchronises and makes each step "
+                    "allocate anew; remove it, or set PYTORCH_CUDA_ALLOC_CONF="
+                    "expandable_segments:True against fragmentation"
+                )
+                yield Finding(call.location, message)
+
+
+def _zeroed(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, "zero_grad"):
+            argument = call.keywords.get("set_to_none")
+            if argument is not None and argument.value is False:
+                change = write_call(run, call, {"set_to_none": True})
+                message = (
+                    "zero_grad(set_to_none=False) writes zeros over all gradients at every step; "
+                    "leave set_to_none at True"
+                )
+                yield Finding(call.location, message, change)
+
+
+# --- GPU356: matrix sizes and Tensor Cores ---
+
+_LARGE = 512
+_SIZES = {
+    "torch.nn.Linear": (("in_features", 0), ("out_features", 1)),
+    "torch.nn.Embedding": (("num_embeddings", 0),),
+}
+
+
+def _sizes(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in file.calls_to(*_SIZES):
+            for name, position in _SIZES[call.name]:
+                size = keyword(call, name, position)
+                if type(size) is int and size >= _LARGE and size % 8:
+                    padded = -(-size // 64) * 64
+                    message = (
+                        f"{name} {size} is no multiple of 8, which slows matrix products on "
+                        f"Tensor Cores; pad it to {padded}"
+                    )
+                    yield Finding(call.location, message)
+                    break
+
+
+# --- GPU550, GPU551: batches to the GPU, checkpoints to disk ---
+
+
+def _blocking_copies(run: Run) -> Iterator[Finding]:
+    pinned = {
+        loader.call.assigned_to
+        for loader in training_loaders(run)
+        if loader.value("pin_memory", False) is True
+    }
+    for file in hot_programs(run):
+        for call in step_calls(file, "to", "cuda"):
+            loop = step_loop(call)
+            if loop is not None and loop.iterable in pinned and _copies_blocking(call):
+                change = write_call(run, call, {"non_blocking": True})
+                message = (
+                    f"{_receiver(call)}.{call.method}(...) waits for the copy of a pinned batch; "
+                    "pass non_blocking=True"
+                )
+                yield Finding(call.location, message, change)
+
+
+def _copies_blocking(call: Call) -> bool:
+    if call.is_open or "non_blocking" in call.keywords or _MODULES.search(_receiver(call)):
+        return False
+    if call.method == "cuda":
+        return len(call.positional) < 2
+    target = call.keywords.get("device") or (call.positional[0] if call.positional else None)
+    return target is not None and _DEVICE.search(target.text) is not None
+
+
+_SAVES = ("save", "save_pretrained", "save_checkpoint", "save_state")
+
+
+def _saves(run: Run) -> Iterator[Finding]:
+    for file in hot_programs(run):
+        for call in step_calls(file, *_SAVES):
+            if call.method != "save" or call.name in ("torch.save", "accelerator.save"):
+                message = (
+                    f"{call.name}() writes a checkpoint at every step; save every few hundred "
+                    "steps (if step % 500 == 0)"
+                )
+                yield Finding(call.location, message)
+
+
+_TUNING = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+_PINNED = "https://pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
+_MATMUL = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/"
+
+_LOOP = """\
+import torch
+from torch.utils.data import DataLoader
+
+
+def train(model, dataset, optimizer, criterion):
+    loader = DataLoader(
+        dataset,
+        batch_size=64,
+        shuffle=True,
+        num_workers=4,
+        pin_memory=True,
+        persistent_workers=True,
+    )
+    model = torch.compile(model.cuda())
+    total = torch.zeros((), device="cuda")
+    for step, (inputs, targets) in enumerate(loader):
+        inputs = inputs.to("cuda", non_blocking=True)
+        targets = targets.to("cuda", non_blocking=True)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+        if step % 500 == 0:
+            print(step, total.item())
+            torch.save(model.state_dict(), "model.pt")
+"""
+
+
+def _example(good: str, bad: str) -> tuple[Example, ...]:
+    """The loop with ``good`` in it replaced by ``bad``."""
+    return (Example("generic", "train.py", _LOOP.replace(good, bad), _LOOP),)
+
+
+_SUM = "        total += loss.detach()\n"
+
+
+def _check(
+    code: str,
+    name: str,
+    title: Text,
+    priority: Priority,
+    faults: Faults,
+    said: Text,
+    do: Text,
+    why: str,
+    ignore: str,
+    impact: Impact,
+    examples: tuple[Example, ...],
+) -> Check:
+    return Check(
+        code,
+        name,
+        title,
+        priority,
+        _judge(faults, said, do),
+        why=why,
+        fix=do.en,
+        ignore=ignore,
+        impact=impact,
+        examples=examples,
+        sources=(impact.source,),
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    _check(
+        "GPU350",
+        "item-each-step",
+        Text("每步 .item() 同步", ".item() at every step"),
+        Priority.MEDIUM,
+        _items,
+        Text("每步将标量取回 CPU", "a number is fetched from the GPU at every step"),
+        Text(
+            "在 GPU 上累加 loss.detach()，每 N 步取一次",
+            "Add up loss.detach() on the GPU and call .item() every N steps",
+        ),
+        "The CPU queues work ahead of the GPU; fetching a value waits until the queue is "
+        "empty, and the GPU then waits for new work.",
+        "Steps are long and the GPU is busy anyway.",
+        Impact(
+            throughput=(1, 15),
+            note=Text("小模型、短步更明显", "more for small models and short steps"),
+            source=_TUNING,
+        ),
+        _example(_SUM, "        total += loss.item()\n"),
+    ),
+    _check(
+        "GPU351",
+        "host-copy-each-step",
+        Text("每步拷回 CPU", "Copy to the host at every step"),
+        Priority.MEDIUM,
+        _copies,
+        Text("每步将张量拷回 CPU", "a tensor is copied to the host at every step"),
+        Text(
+            "张量留在 GPU 上，循环结束后一次拷回",
+            "Keep tensors on the GPU and copy them once, after the loop",
+        ),
+        "A copy to the host waits for all work queued on the GPU.",
+        "The values decide the next step.",
+        Impact(throughput=(1, 15), source=_TUNING),
+        _example(_SUM, f"{_SUM}        losses.append(loss.detach().cpu().numpy())\n"),
+    ),
+    _check(
+        "GPU352",
+        "print-tensor-each-step",
+        Text("每步打印张量", "A tensor printed at every step"),
+        Priority.MEDIUM,
+        _prints,
+        Text("每步打印 GPU 张量", "a tensor is printed at every step"),
+        Text("每 N 步打印一次", "Print every N steps"),
+        "Printing a tensor fetches it from the GPU and waits for all work queued there.",
+        "Debugging.",
+        Impact(throughput=(1, 15), source=_TUNING),
+        _example(_SUM, f"{_SUM}        print(step, loss)\n"),
+    ),
+    _check(
+        "GPU353",
+        "synchronize-each-step",
+        Text("每步 cuda.synchronize", "torch.cuda.synchronize() at every step"),
+        Priority.MEDIUM,
+        _synchronizations,
+        Text("每步显式同步", "every step synchronises explicitly"),
+        Text(
+            "删除同步；计时用 torch.cuda.Event",
+            "Remove it; time with torch.cuda.Event instead",
+        ),
+        "It stops the CPU from queueing work ahead of the GPU.",
+        "The loop measures the time of each step.",
+        Impact(throughput=(1, 15), source=_TUNING),
+        _example(_SUM, f"{_SUM}        torch.cuda.synchronize()\n"),
+    ),
+    _check(
+        "GPU354",
+        "empty-cache-each-step",
+        Text("每步 empty_cache", "torch.cuda.empty_cache() at every step"),
+        Priority.MEDIUM,
+        _cache_releases,
+        Text("每步释放显存缓存", "every step gives the cache back"),
+        Text(
+            "删除；碎片问题设 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "Remove it; against fragmentation set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        ),
+        "Freeing memory synchronises, and the next step must ask the driver for it again. It "
+        "does not make more memory available to PyTorch.",
+        "Another process shares the GPU.",
+        Impact(
+            throughput=(5, 20),
+            source="https://github.com/huggingface/transformers/issues/31372",
+        ),
+        _example(_SUM, f"{_SUM}        torch.cuda.empty_cache()\n"),
+    ),
+    _check(
+        "GPU355",
+        "zeroed-gradients",
+        Text("zero_grad(set_to_none=False)", "Gradients zeroed instead of dropped"),
+        Priority.LOW,
+        _zeroed,
+        Text("梯度清零而非置 None", "gradients are zeroed, not dropped"),
+        Text("使用 set_to_none=True（默认）", "Leave set_to_none at its default, True"),
+        "Zeroing writes all gradients, and the backward pass then reads them to add.",
+        "Code reads .grad between zero_grad and backward.",
+        Impact(throughput=(0, 3), source=_TUNING),
+        _example("zero_grad()", "zero_grad(set_to_none=False)"),
+    ),
+    _check(
+        "GPU356",
+        "tensor-core-sizes",
+        Text("矩阵尺寸未对齐", "Sizes not multiples of 8"),
+        Priority.LOW,
+        _sizes,
+        Text("矩阵尺寸不是 8 的倍数", "matrix sizes are no multiples of 8"),
+        Text("将尺寸补齐到 64 的倍数", "Pad the sizes to multiples of 64"),
+        "Tensor Cores take tiles of 8 or more 16-bit values; other sizes run slower kernels.",
+        "The size is given by pretrained weights.",
+        Impact(throughput=(0, 10), source=_MATMUL),
+        _example(
+            "    total = torch",
+            "    head = torch.nn.Linear(768, 50257).cuda()\n    total = torch",
+        ),
+    ),
+    _check(
+        "GPU550",
+        "blocking-copy",
+        Text("阻塞式拷贝", "Blocking copies of pinned batches"),
+        Priority.LOW,
+        _blocking_copies,
+        Text("锁页 batch 阻塞式拷贝", "pinned batches are copied with blocking calls"),
+        Text("传入 non_blocking=True", "Pass non_blocking=True"),
+        "A copy from pinned memory can run beside the computation, when it need not block.",
+        "",
+        Impact(throughput=(0, 5), source=_PINNED),
+        _example(", non_blocking=True)\n        targets", ")\n        targets"),
+    ),
+    _check(
+        "GPU551",
+        "checkpoint-each-step",
+        Text("每步保存 checkpoint", "A checkpoint at every step"),
+        Priority.MEDIUM,
+        _saves,
+        Text("每步保存 checkpoint", "the loop saves at every step"),
+        Text("每隔数百步保存一次", "Save every few hundred steps"),
+        "The GPU waits while the weights are copied and written.",
+        "The loop runs a few steps only.",
+        Impact(
+            throughput=(10, 90),
+            source="https://pytorch.org/docs/stable/distributed.checkpoint.html",
+        ),
+        _example(_SUM, f'{_SUM}        torch.save(model.state_dict(), "last.pt")\n'),
+    ),
+)
