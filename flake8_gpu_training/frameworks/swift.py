@@ -10,6 +10,7 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.launched import data_parallel, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
@@ -358,16 +359,6 @@ def _optimizer(run: Run) -> dict[str, Setting]:
     return {} if setting is not None else default_optimizer(run)
 
 
-def default_optimizer(run: Run) -> dict[str, Setting]:
-    """Transformers' ``optim``: fused from 4.54 on when PyTorch is 2.8 or newer."""
-    transformers = parsed(run.versions.get("transformers", ""))
-    torch = parsed(run.versions.get("torch", ""))
-    fused = transformers >= (4, 54) and torch >= (2, 8)
-    name = "adamw_torch_fused" if fused else "adamw_torch"
-    note = f"transformers training_args.py: optim {name}"
-    return by_default(run, "optimizer", name, note)
-
-
 def _deepspeed(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     setting = find(run, "deepspeed")
     if setting is None or (known(setting.value) and is_off(setting.value)):
@@ -449,19 +440,6 @@ def _training(run: Run) -> dict[str, Setting]:
     else:
         found.update(by_default(run, "warmup", 0, f"{_HF}: no warm-up"))
     return found
-
-
-def saving(run: Run) -> dict[str, Setting]:
-    """``save_steps`` as Transformers has it: 500 unless saving goes by epoch or not at all."""
-    strategy = find(run, "save_strategy")
-    if strategy is not None:
-        if not known(strategy.value):
-            return {"save_steps": practice("save_steps", strategy.value, strategy)}
-        if is_off(strategy.value) or str(strategy.value).lower() in ("epoch", "best"):
-            return {"save_steps": practice("save_steps", None, strategy)}
-    if find(run, "save_steps") is not None:
-        return {}
-    return by_default(run, "save_steps", 500, f"{_HF}: save_steps 500")
 
 
 def _algorithm(run: Run) -> dict[str, Setting]:

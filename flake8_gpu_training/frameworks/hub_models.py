@@ -1,0 +1,280 @@
+"""Practices that a program sets where it loads a model: from_pretrained, PEFT, quantizers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.reading import dtype, is_off, truth, version_of
+from flake8_gpu_training.runs.model import Run
+
+_NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Generation", "VAE")
+_LOADERS = ("from_pretrained", "from_config")
+_QUANTIZERS = {
+    "BitsAndBytesConfig": "bnb",
+    "GPTQConfig": "gptq",
+    "AwqConfig": "awq",
+    "HqqConfig": "hqq",
+    "EetqConfig": "eetq",
+    "TorchAoConfig": "torchao",
+    "FineGrainedFP8Config": "fp8",
+    "FbgemmFp8Config": "fp8",
+    "QuantoConfig": "quanto",
+}
+_ADAPTERS = {
+    "LoraConfig": "lora",
+    "AdaLoraConfig": "adalora",
+    "OFTConfig": "oft",
+    "BOFTConfig": "boft",
+    "VeraConfig": "vera",
+    "IA3Config": "ia3",
+    "LoHaConfig": "loha",
+    "LoKrConfig": "lokr",
+    "PromptTuningConfig": "prompt",
+    "PrefixTuningConfig": "prefix",
+}
+_LIGER = "apply_liger_kernel_to_"
+
+
+def practices_from_models(run: Run) -> dict[str, Setting]:
+    """Practices by name, and ``weights``: the type the weights are loaded in.
+
+    Nothing is said about what the reachable code leaves open.
+    """
+    calls = [call for file in run.python for call in file.calls]
+    loads = [call for call in calls if is_model_load(call)]
+    found: dict[str, Setting] = {}
+    _add(found, _attention(run, loads, calls))
+    _add(found, _weights(run, loads))
+    _add(found, _device_map(loads))
+    _quantization(found, run, loads, calls)
+    _tuning(found, run, calls)
+    _liger(found, calls)
+    return found
+
+
+def _add(found: dict[str, Setting], setting: Optional[Setting]) -> None:
+    if setting is not None:
+        found[setting.name] = setting
+
+
+def is_model_load(call: Call) -> bool:
+    """Whether a call loads a Transformers model (not a tokenizer or a configuration)."""
+    owner, _, method = call.name.rpartition(".")
+    if method not in _LOADERS:
+        return False
+    kind = owner.rpartition(".")[2]
+    if any(word in kind for word in _NO_MODEL):
+        return False
+    return "Model" in kind or "For" in kind or "Liger" in kind
+
+
+def attention_of(value: Any) -> Any:
+    """Transformers' ``attn_implementation`` in the words of PRACTICES."""
+    if not isinstance(value, str):
+        return value
+    text = value.lower().rpartition("|")[2]
+    if "flash-attn3" in text or "flash_attention_3" in text or "fa3" in text:
+        return "flash_attention_3"
+    if "flash_attention_4" in text or "flash-attn4" in text:
+        return "flash_attention_4"
+    if "flash-attn" in text or text in ("flash_attention_2", "flash_attn", "flash_attention"):
+        return "flash_attention_2"
+    return text
+
+
+def _from(name: str, value: Any, call: Call, argument: Optional[Argument] = None) -> Setting:
+    if argument is None:
+        return Setting(name, value, call.location, Origin.CONSTRUCTOR, f"{call.name}(...)")
+    keyword = next((key for key, item in call.keywords.items() if item is argument), "")
+    note = f"{keyword}={argument.text}" if argument.text else f"{keyword}={argument.value}"
+    is_known = known(argument.value)
+    return Setting(
+        name,
+        value if is_known else argument.value,
+        argument.location,
+        Origin.CONSTRUCTOR,
+        note,
+        argument.text,
+        argument.location if argument.text else None,
+    )
+
+
+def _agreed(name: str, settings: list[Setting]) -> Optional[Setting]:
+    """The value on which all calls agree, else an unknown one with the candidates."""
+    if not settings:
+        return None
+    unread = [setting for setting in settings if not known(setting.value)]
+    if unread:
+        return unread[0]
+    values = {repr(setting.value) for setting in settings}
+    if len(values) == 1:
+        return settings[0]
+    candidates = tuple(setting.value for setting in settings)
+    reason = "models are loaded in several ways"
+    return Setting(name, Unknown(reason, candidates), settings[0].location, Origin.CONSTRUCTOR)
+
+
+def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setting]:
+    for call in calls:
+        if call.method == "set_attention_implementation" and call.positional:
+            argument = call.positional[0]
+            return _from("attention", attention_of(argument.value), call, argument)
+    for file in run.python:
+        for attribute in file.attributes:
+            if attribute.name.rpartition(".")[2] == "_attn_implementation":
+                value = attention_of(attribute.value)
+                return Setting("attention", value, attribute.location, Origin.CONSTRUCTOR)
+    found: list[Setting] = []
+    for call in loads:
+        setting = _attention_of_call(run, call)
+        if setting is not None:
+            found.append(setting)
+    return _agreed("attention", found)
+
+
+def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
+    argument = call.keywords.get("attn_implementation")
+    if argument is not None and argument.value is not None:
+        return _from("attention", attention_of(argument.value), call, argument)
+    old = call.keywords.get("use_flash_attention_2")
+    if old is not None and known(old.value) and truth(old.value):
+        return _from("attention", "flash_attention_2", call, old)
+    if call.is_open or run.is_open or "config" in call.keywords or call.method == "from_config":
+        reason = "arguments of the call are not all known"
+        return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    if version_of(run, "transformers") < (4, 36):
+        return _default("attention", "eager", call, "transformers < 4.36: eager")
+    return _default("attention", "sdpa", call, "transformers >= 4.36: sdpa where supported")
+
+
+def _default(name: str, value: Any, call: Call, note: str) -> Setting:
+    return Setting(name, value, None, Origin.DEFAULT, f"{call.method}: {note}")
+
+
+def _weights(run: Run, loads: list[Call]) -> Optional[Setting]:
+    found: list[Setting] = []
+    for call in loads:
+        argument = call.keywords.get("torch_dtype") or call.keywords.get("dtype")
+        if argument is not None and argument.value is not None:
+            if argument.value == "auto":
+                reason = "the checkpoint decides the type of the weights"
+                return Setting("weights", Unknown(reason), argument.location, Origin.CONSTRUCTOR)
+            value = dtype(argument.value)
+            if value is None:
+                reason = "the type of the weights is not a literal"
+                return Setting("weights", Unknown(reason), argument.location, Origin.CONSTRUCTOR)
+            found.append(_from("weights", value, call, argument))
+        elif call.is_open:
+            reason = "arguments of the call are not all known"
+            return Setting("weights", Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    return _agreed("weights", found)
+
+
+def _device_map(loads: list[Call]) -> Optional[Setting]:
+    found: list[Setting] = []
+    for call in loads:
+        argument = call.keywords.get("device_map")
+        if argument is not None:
+            value = "none" if known(argument.value) and is_off(argument.value) else argument.value
+            if isinstance(value, dict):
+                value = "custom" if len(value) > 1 else "none"  # {"": 0} is one device
+            found.append(_from("device_map", value, call, argument))
+        elif call.is_open:
+            return None
+        else:
+            found.append(_default("device_map", "none", call, "device_map None"))
+    return _agreed("device_map", found)
+
+
+def _quantization(
+    found: dict[str, Setting], run: Run, loads: list[Call], calls: list[Call]
+) -> None:
+    for call in calls:
+        method = _QUANTIZERS.get(call.method)
+        if method is None:
+            continue
+        bits = _bits(call, method)
+        if bits is not None:
+            found["quantization_method"] = _from("quantization_method", method, call)
+            found["quantization_bits"] = bits
+            return
+    for call in loads:
+        for keyword, width in (("load_in_4bit", 4), ("load_in_8bit", 8)):
+            argument = call.keywords.get(keyword)
+            if argument is None or (known(argument.value) and not truth(argument.value)):
+                continue
+            found["quantization_method"] = _from("quantization_method", "bnb", call, argument)
+            found["quantization_bits"] = _from("quantization_bits", width, call, argument)
+            return
+    is_plain = loads and not any(call.is_open for call in loads) and not run.is_open
+    if is_plain and not any(_is_given(call, "quantization_config") for call in loads):
+        note = "quantization_config None"
+        found["quantization_method"] = _default("quantization_method", "none", loads[0], note)
+        found["quantization_bits"] = _default("quantization_bits", None, loads[0], note)
+
+
+def _is_given(call: Call, keyword: str) -> bool:
+    argument = call.keywords.get(keyword)
+    return argument is not None and argument.value is not None
+
+
+def _bits(call: Call, method: str) -> Optional[Setting]:
+    """Bits of a quantizer's call; None when it quantizes nothing."""
+    if method == "fp8" or method == "eetq":
+        return _from("quantization_bits", 8, call)
+    if method == "bnb":
+        for keyword, width in (("load_in_4bit", 4), ("load_in_8bit", 8)):
+            argument = call.keywords.get(keyword)
+            if argument is not None and not known(argument.value):
+                return _from("quantization_bits", argument.value, call, argument)
+            if argument is not None and truth(argument.value):
+                return _from("quantization_bits", width, call, argument)
+        return _from("quantization_bits", Unknown("open call"), call) if call.is_open else None
+    argument = call.keywords.get("bits") or call.keywords.get("nbits")
+    if argument is not None:
+        return _from("quantization_bits", argument.value, call, argument)
+    return _from("quantization_bits", 4, call) if method == "awq" else _unread_bits(call)
+
+
+def _unread_bits(call: Call) -> Setting:
+    return _from("quantization_bits", Unknown("bits are not written"), call)
+
+
+def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
+    for call in calls:
+        name = call.name.rpartition(".")[2]
+        if name in _ADAPTERS:
+            found["tuning"] = _from("tuning", _ADAPTERS[name], call)
+            rank = call.keywords.get("r")
+            if rank is not None:
+                found["lora_rank"] = _from("lora_rank", rank.value, call, rank)
+            return
+        if call.name.startswith("unsloth.") and name == "get_peft_model":
+            found["tuning"] = _from("tuning", "lora", call)
+            found["unsloth"] = _from("unsloth", True, call)
+            rank = call.keywords.get("r")
+            if rank is not None:
+                found["lora_rank"] = _from("lora_rank", rank.value, call, rank)
+            return
+    modules = set(_modules(run))
+    if run.is_open or run.single_file or not run.python or modules & {"peft", "unsloth", "swift"}:
+        return
+    if any(is_model_load(call) for call in calls):
+        note = "no PEFT in the reachable code"
+        found["tuning"] = Setting("tuning", "full", None, Origin.DERIVED, note)
+        found["unsloth"] = Setting("unsloth", False, None, Origin.DERIVED, "unsloth not imported")
+
+
+def _modules(run: Run) -> Iterator[str]:
+    for file in run.python:
+        for item in file.imports:
+            yield item.module.partition(".")[0]
+
+
+def _liger(found: dict[str, Setting], calls: list[Call]) -> None:
+    for call in calls:
+        if call.method.startswith(_LIGER) or "AutoLigerKernelForCausalLM" in call.name:
+            found["liger_kernel"] = _from("liger_kernel", True, call)
+            return

@@ -1,0 +1,592 @@
+"""Hugging Face Transformers' Trainer, and TRL's configurations, which extend its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Call, Origin, PythonFile, Setting, Unknown, known
+from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
+from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
+from flake8_gpu_training.frameworks.hub_models import attention_of, practices_from_models
+from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.reading import (
+    by_default,
+    find,
+    is_off,
+    is_true,
+    practice,
+    truth,
+    unknown,
+    version_of,
+    warmup,
+)
+from flake8_gpu_training.runs.model import Run
+
+_ARGS = "transformers 4.46.3 to 5.24.0 training_args.py"
+_TRL = "trl 0.22.2 to 1.16.0 trainer/*_config.py"
+
+_SPELLINGS: dict[str, Spelling] = {
+    "precision": Spelling(
+        "bf16", {"bf16": True}, instead={"fp16": {"fp16": True}, "fp32": {"bf16": False}}
+    ),
+    "tf32": Spelling("tf32", default=False, source=f"{_ARGS}: tf32 None; PyTorch: off"),
+    "attention": Spelling("attn_implementation"),
+    "gradient_checkpointing": Spelling(
+        "gradient_checkpointing",
+        default=False,
+        source=f"{_ARGS}: gradient_checkpointing False",
+        aliases=("activation_checkpointing",),
+    ),
+    "reentrant_checkpointing": Spelling(
+        "gradient_checkpointing_kwargs",
+        {True: {"use_reentrant": True}, False: {"use_reentrant": False}},
+    ),
+    "micro_batch_size": Spelling(
+        "per_device_train_batch_size",
+        default=8,
+        source=f"{_ARGS}: per_device_train_batch_size 8",
+        aliases=("per_gpu_train_batch_size",),
+    ),
+    "gradient_accumulation_steps": Spelling(
+        "gradient_accumulation_steps", default=1, source=f"{_ARGS}: gradient_accumulation_steps 1"
+    ),
+    "liger_kernel": Spelling(
+        "use_liger_kernel",
+        default=False,
+        source=f"{_ARGS}: use_liger_kernel False",
+        aliases=("use_liger",),
+    ),
+    "torch_compile": Spelling("torch_compile", default=False, source=f"{_ARGS}: False"),
+    "optimizer": Spelling("optim"),
+    "zero_stage": Spelling("deepspeed"),
+    "fsdp": Spelling(
+        "fsdp",
+        {
+            "full_shard": "full_shard auto_wrap",
+            "shard_grad_op": "shard_grad_op auto_wrap",
+            "hybrid_shard": "hybrid_shard auto_wrap",
+        },
+    ),
+    "find_unused_parameters": Spelling("ddp_find_unused_parameters"),
+    "group_by_length": Spelling(
+        "group_by_length", default=False, source="transformers 4.46.3 training_args.py: False"
+    ),
+    "dataloader_workers": Spelling(
+        "dataloader_num_workers", default=0, source=f"{_ARGS}: dataloader_num_workers 0"
+    ),
+    "pin_memory": Spelling(
+        "dataloader_pin_memory", default=True, source=f"{_ARGS}: dataloader_pin_memory True"
+    ),
+    "persistent_workers": Spelling(
+        "dataloader_persistent_workers",
+        default=False,
+        source=f"{_ARGS}: dataloader_persistent_workers False",
+    ),
+    "prefetch_factor": Spelling(
+        "dataloader_prefetch_factor",
+        default=None,
+        source=f"{_ARGS}: dataloader_prefetch_factor None",
+    ),
+    "save_steps": Spelling("save_steps"),
+    "logging_steps": Spelling("logging_steps", default=500, source=f"{_ARGS}: logging_steps 500"),
+    "report_to": Spelling("report_to"),
+    "lr_scheduler": Spelling(
+        "lr_scheduler_type", default="linear", source=f"{_ARGS}: lr_scheduler_type linear"
+    ),
+    "warmup": Spelling("warmup_ratio"),
+    "max_grad_norm": Spelling("max_grad_norm", default=1.0, source=f"{_ARGS}: max_grad_norm 1.0"),
+    "model": Spelling("model_name_or_path"),
+    "dataset": Spelling("dataset_name", aliases=("dataset", "dataset_path")),
+    "output_dir": Spelling("output_dir"),
+}
+_NEW_GROUPING = Spelling(
+    "train_sampling_strategy",
+    {True: "group_by_length", False: "random"},
+    False,
+    "transformers 5.24.0 training_args.py: train_sampling_strategy random",
+    aliases=("group_by_length",),
+)
+
+# Configuration classes of TRL and the algorithm each stands for.
+_TRL_CONFIGS: Mapping[str, str] = {
+    "SFTConfig": "sft",
+    "DPOConfig": "dpo",
+    "GRPOConfig": "grpo",
+    "KTOConfig": "kto",
+    "ORPOConfig": "orpo",
+    "CPOConfig": "cpo",
+    "RewardConfig": "rm",
+    "PRMConfig": "rm",
+    "PPOConfig": "ppo",
+    "RLOOConfig": "rloo",
+    "BCOConfig": "bco",
+    "GKDConfig": "gkd",
+    "OnlineDPOConfig": "online_dpo",
+    "NashMDConfig": "nash_md",
+    "XPOConfig": "xpo",
+}
+_ROLLS_OUT = ("grpo", "rloo", "online_dpo", "nash_md", "xpo")
+_HAS_MAX_LENGTH = ("sft", "dpo", "kto", "orpo", "cpo", "rm", "bco")
+_ARGUMENT_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
+
+
+def configuration_class(run: Run) -> str:
+    """Class of the run's arguments: ``TrainingArguments``, ``SFTConfig`` …, or empty.
+
+    A class of the project's own counts as the first known class it derives from.
+    """
+    call = run.place.call
+    if call is not None:
+        return _known_class(call.name, run)
+    if run.command is not None and run.command.name.rpartition("/")[2] == "trl":
+        return _of_subcommand(run)
+    found = {_known_class(name, run) for name in _class_names(run)} - {""}
+    narrow = found - set(_ARGUMENT_CLASSES)
+    if len(narrow) == 1:
+        return narrow.pop()
+    return "TrainingArguments" if found and not narrow else ""
+
+
+def _of_subcommand(run: Run) -> str:
+    words = [word.text for word in run.command.words[1:2]] if run.command else []
+    for name, algorithm in _TRL_CONFIGS.items():
+        if words == [algorithm] or words == [name[: -len("Config")].lower()]:
+            return name
+    return ""
+
+
+def _class_names(run: Run) -> Iterator[str]:
+    for file in run.python:
+        for call in file.calls:
+            yield call.name
+            if call.method in ("HfArgumentParser", "TrlParser", "H4ArgumentParser"):
+                for argument in (*call.positional, *call.keywords.values()):
+                    for part in argument.text.strip("([])").replace("\n", " ").split(","):
+                        yield part.strip(" ()[]")
+
+
+def _known_class(name: str, run: Run, depth: int = 0) -> str:
+    last = name.rpartition(".")[2]
+    if last in _ARGUMENT_CLASSES or last in _TRL_CONFIGS:
+        return last
+    if depth > 5:
+        return ""
+    for file in run.python:
+        for definition in file.classes:
+            if definition.name == last:
+                for base in definition.bases:
+                    found = _known_class(base, run, depth + 1)
+                    if found:
+                        return found
+    return ""
+
+
+def _dialect(run: Run) -> Mapping[str, Spelling]:
+    name = configuration_class(run)
+    spellings = dict(_SPELLINGS)
+    if version_of(run, "transformers") >= (5, 1):
+        spellings["group_by_length"] = _NEW_GROUPING
+    if name in _TRL_CONFIGS:
+        spellings.update(_trl(run, name))
+    elif name not in _ARGUMENT_CLASSES:
+        for practice_name in ("gradient_checkpointing", "logging_steps"):
+            old = spellings[practice_name]
+            spellings[practice_name] = Spelling(old.parameter, old.values, aliases=old.aliases)
+    return spellings
+
+
+def _trl(run: Run, name: str) -> dict[str, Spelling]:
+    """What TRL's class has beyond, and other than, TrainingArguments."""
+    version = version_of(run, "trl")
+    algorithm = _TRL_CONFIGS[name]
+    found: dict[str, Spelling] = {
+        "preprocessing_workers": Spelling(
+            "dataset_num_proc", default=None, source=f"{_TRL}: dataset_num_proc None"
+        ),
+    }
+    if _has_new_defaults(run, name):
+        found["logging_steps"] = Spelling(
+            "logging_steps", default=10, source="trl 0.19.1 to 1.16.0: logging_steps 10"
+        )
+    if version >= (0, 22):
+        found["gradient_checkpointing"] = Spelling(
+            "gradient_checkpointing",
+            default=True,
+            source=f"{_TRL}: gradient_checkpointing True",
+            aliases=("activation_checkpointing",),
+        )
+    if algorithm in _HAS_MAX_LENGTH:
+        old = algorithm == "sft" and version < (0, 16)
+        found["max_length"] = Spelling(
+            "max_seq_length" if old else "max_length",
+            default=1024 if version >= (0, 15) else ABSENT,
+            source="trl 0.15.2 to 1.16.0: 1024",
+            aliases=("max_length", "max_seq_length"),
+        )
+    if algorithm == "sft":
+        found["packing"] = Spelling("packing", default=False, source="trl SFTConfig: False")
+    if algorithm in ("sft", "dpo"):
+        found["padding_free"] = Spelling("padding_free", default=False, source=f"{_TRL}: False")
+    return found
+
+
+def _has_new_defaults(run: Run, name: str) -> bool:
+    """bf16 by default and ``logging_steps`` 10: from TRL 0.19, RLOO and PPO later."""
+    version = version_of(run, "trl")
+    if name == "PPOConfig":
+        return version >= (1,)
+    return version >= ((0, 22) if name == "RLOOConfig" else (0, 19))
+
+
+def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    launched = practices_of_run(run)
+    models = practices_from_models(run)
+    found: dict[str, Setting] = {}
+    found.update(_deepspeed(run, launched))
+    found.update(_fsdp(run, spelled, launched))
+    found.update(_precision(run, launched, found, models))
+    found.update(_checkpointing(run, spelled, found))
+    for name in ("gradient_accumulation_steps", "max_grad_norm"):
+        _from_launcher(found, spelled, launched, name)
+    if "torch_compile" in launched and not _is_written(spelled, "torch_compile"):
+        found["torch_compile"] = launched["torch_compile"]
+    compiler = find(run, "torch_compile_backend", "torch_compile_mode")
+    if compiler is not None and not _is_written(spelled, "torch_compile"):
+        found["torch_compile"] = practice("torch_compile", True, compiler)
+    found.update({name: value for name, value in models.items() if name not in ("weights",)})
+    found.update(_arguments_of_models(run))
+    found.update(_optimizer(run, spelled, found))
+    found.update(_training(run, spelled))
+    found.update(_algorithm(run))
+    found.update(_grouping(spelled))
+    found.update(data_parallel(run, merged(found, spelled)))
+    found.update(_unused(run, spelled, merged(found, spelled)))
+    return found
+
+
+def _is_written(spelled: Mapping[str, Setting], name: str) -> bool:
+    return name in spelled and spelled[name].location is not None
+
+
+def _from_launcher(
+    found: dict[str, Setting],
+    spelled: Mapping[str, Setting],
+    launched: Mapping[str, Setting],
+    name: str,
+) -> None:
+    """What the launcher sets holds unless the arguments say otherwise."""
+    setting = launched.get(name)
+    if setting is not None and setting.location is not None and not _is_written(spelled, name):
+        found[name] = setting
+
+
+def _deepspeed(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = find(run, "deepspeed")
+    is_set = setting is not None and not (known(setting.value) and is_off(setting.value))
+    names = ("zero_stage", "offload_optimizer", "offload_param", "overlap_comm")
+    if run.deepspeed is not None:
+        return practices_from_deepspeed(run.deepspeed)
+    if is_set and setting is not None:
+        if isinstance(setting.value, dict):
+            return _from_dict(setting)
+        reason = "the DeepSpeed configuration was not found"
+        return {name: unknown(name, reason, at=setting.location) for name in names}
+    found = {name: value for name, value in launched.items() if name in names}
+    if not found and _may_shard_elsewhere(run):
+        return {}
+    if "zero_stage" not in found:
+        found.update(by_default(run, "zero_stage", 0, f"{_ARGS}: deepspeed None"))
+    return found
+
+
+def _may_shard_elsewhere(run: Run) -> bool:
+    """Whether an accelerate configuration that was not found may shard the model."""
+    options = run.launcher.options
+    return "config_file" in options and run.accelerate is None
+
+
+def _from_dict(setting: Setting) -> dict[str, Setting]:
+    """A DeepSpeed configuration given as a dict whose own places are not known."""
+    zero = setting.value.get("zero_optimization")
+    stage = zero.get("stage") if isinstance(zero, dict) else 0
+    if not known(stage) or stage not in (0, 1, 2, 3):
+        return {"zero_stage": practice("zero_stage", Unknown("the stage is not a literal"))}
+    found = {"zero_stage": practice("zero_stage", stage, setting, f"zero stage {stage}")}
+    for name in ("offload_optimizer", "offload_param") if isinstance(zero, dict) else ():
+        section = zero.get(name)
+        device = section.get("device", "none") if isinstance(section, dict) else "none"
+        found[name] = practice(name, device, setting)
+    return found
+
+
+def nested(run: Run, name: str, key: str) -> Optional[Setting]:
+    """``key`` inside the dict parameter ``name``, with or without the prefix ``fsdp_``."""
+    for inner in (key, f"fsdp_{key}"):
+        setting = run.settings.get(f"{name}.{inner}")
+        if setting is not None:
+            return setting
+        whole = run.settings.get(name)
+        if whole is not None and isinstance(whole.value, dict) and inner in whole.value:
+            value = whole.value[inner]
+            note = f"{name}: {inner} = {value}"
+            return Setting(f"{name}.{inner}", value, whole.location, whole.origin, note)
+    return None
+
+
+def _fsdp(
+    run: Run, spelled: Mapping[str, Setting], launched: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    setting = find(run, "fsdp")
+    names = ("fsdp", "fsdp_version", "fsdp_offload")
+    if setting is None or (known(setting.value) and is_off(setting.value)):
+        found = {name: value for name, value in launched.items() if name in names}
+        if not found and not _may_shard_elsewhere(run):
+            found.update(by_default(run, "fsdp", "none", f"{_ARGS}: fsdp is off"))
+        return found
+    if not known(setting.value):
+        return {"fsdp": practice("fsdp", setting.value, setting)}
+    words = _words(setting.value)
+    found = {"fsdp": practice("fsdp", _sharding(words, run), setting)}
+    offload = nested(run, "fsdp_config", "cpu_offload") or nested(
+        run, "fsdp_config", "offload_params"
+    )
+    if "offload" in words or offload is None:
+        found["fsdp_offload"] = practice("fsdp_offload", "offload" in words, setting)
+    else:
+        found["fsdp_offload"] = practice("fsdp_offload", truth(offload.value), offload)
+    version = nested(run, "fsdp_config", "version")
+    if version is not None:
+        found["fsdp_version"] = practice("fsdp_version", version.value, version)
+    elif (
+        not isinstance((find(run, "fsdp_config") or setting).value, str)
+        or find(run, "fsdp_config") is None
+    ):
+        default = 2 if version_of(run, "transformers") >= (5, 20) else 1
+        found["fsdp_version"] = practice(
+            "fsdp_version", default, setting, f"{_ARGS}: fsdp_config version {default}"
+        )
+    return found
+
+
+def _words(value: Any) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    return [word.lower() for item in items for word in str(item).replace(",", " ").split()]
+
+
+def _sharding(words: list[str], run: Run) -> str:
+    for name in ("full_shard", "shard_grad_op", "hybrid_shard", "no_shard"):
+        if name in words:
+            return name
+    if "hybrid_shard_zero2" in words:
+        return "hybrid_shard"
+    reshard = nested(run, "fsdp_config", "reshard_after_forward")
+    if reshard is not None and truth(reshard.value) is False:
+        return "shard_grad_op"
+    return "full_shard"
+
+
+def _precision(
+    run: Run,
+    launched: Mapping[str, Setting],
+    sharded: Mapping[str, Setting],
+    models: Mapping[str, Setting],
+) -> dict[str, Setting]:
+    for name in ("bf16", "fp16"):
+        setting = find(run, name)
+        if setting is not None and not known(setting.value):
+            return {"precision": practice("precision", setting.value, setting)}
+        if is_true(setting):
+            return {"precision": practice("precision", name, setting)}
+    for source in (sharded, launched):
+        setting = source.get("precision")
+        if setting is not None and setting.value != "fp32":
+            return {"precision": setting}
+    name = configuration_class(run)
+    off = find(run, "bf16")
+    if name in _TRL_CONFIGS and off is None and _has_new_defaults(run, name):
+        note = "trl 0.19.1 to 1.16.0: bf16 unless fp16 is set"
+        return by_default(run, "precision", "bf16", note)
+    if name not in _ARGUMENT_CLASSES and name not in _TRL_CONFIGS:
+        return {}
+    return _without_autocast(run, models, off or find(run, "fp16"))
+
+
+def _without_autocast(
+    run: Run, models: Mapping[str, Setting], off: Optional[Setting]
+) -> dict[str, Setting]:
+    """Neither bf16 nor fp16: the type of the weights decides, float32 unless told."""
+    weights = models.get("weights")
+    if weights is not None and not known(weights.value):
+        return {"precision": practice("precision", weights.value, weights)}
+    if weights is not None and weights.value in ("bf16", "fp16"):
+        value = "pure-bf16" if weights.value == "bf16" else "fp16"
+        return {"precision": practice("precision", value, weights)}
+    if _may_shard_elsewhere(run):
+        return {}
+    if off is not None:
+        return {"precision": practice("precision", "fp32", off)}
+    return by_default(run, "precision", "fp32", f"{_ARGS}: bf16 False, fp16 False")
+
+
+def _checkpointing(
+    run: Run, spelled: Mapping[str, Setting], found: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
+    whole = spelled.get("gradient_checkpointing")
+    sharded = nested(run, "fsdp_config", "activation_checkpointing")
+    is_sharding = "fsdp" in found and known(found["fsdp"].value) and found["fsdp"].value != "none"
+    if is_sharding and is_true(sharded) and sharded is not None:
+        result["gradient_checkpointing"] = practice("gradient_checkpointing", True, sharded)
+    launched = practices_of_run(run).get("gradient_checkpointing")
+    if launched is not None and is_true(launched):
+        result["gradient_checkpointing"] = launched
+    if whole is None or not whole.known or not whole.value:
+        called = _enabling_call(run)
+        if called is not None and not result:
+            result["gradient_checkpointing"] = _from_call("gradient_checkpointing", True, called)
+    value = nested(run, "gradient_checkpointing_kwargs", "use_reentrant") or nested(
+        run, "activation_checkpointing_kwargs", "use_reentrant"
+    )
+    if value is not None:
+        result["reentrant_checkpointing"] = practice(
+            "reentrant_checkpointing", truth(value.value), value
+        )
+    else:
+        reentrant = version_of(run, "transformers") < (5,)
+        note = f"transformers modeling_utils.py: use_reentrant {reentrant}"
+        result.update(by_default(run, "reentrant_checkpointing", reentrant, note))
+    return result
+
+
+def _calls(run: Run) -> Iterator[tuple[PythonFile, Call]]:
+    for file in run.python:
+        for call in file.calls:
+            yield file, call
+
+
+def _enabling_call(run: Run) -> Optional[Call]:
+    for _, call in _calls(run):
+        if call.method in ("gradient_checkpointing_enable", "activation_checkpointing_enable"):
+            return call
+    return None
+
+
+def _from_call(name: str, value: Any, call: Call) -> Setting:
+    return Setting(name, value, call.location, Origin.CONSTRUCTOR, f"{call.name}(...)")
+
+
+def _arguments_of_models(run: Run) -> dict[str, Setting]:
+    """TRL's ModelConfig and scripts with the same flags."""
+    found: dict[str, Setting] = {}
+    attention = find(run, "attn_implementation")
+    if attention is None:
+        attention = nested(run, "model_init_kwargs", "attn_implementation")
+    if attention is not None and attention.value is not None:
+        found["attention"] = practice("attention", attention_of(attention.value), attention)
+    for flag, bits in (("load_in_4bit", 4), ("load_in_8bit", 8)):
+        setting = find(run, flag)
+        if is_true(setting):
+            found["quantization_method"] = practice("quantization_method", "bnb", setting)
+            found["quantization_bits"] = practice("quantization_bits", bits, setting)
+    peft = find(run, "use_peft", "use_lora")
+    if peft is not None and known(peft.value):
+        found["tuning"] = practice("tuning", "lora" if truth(peft.value) else "full", peft)
+    rank = find(run, "lora_r", "lora_rank")
+    if rank is not None:
+        found["lora_rank"] = practice("lora_rank", rank.value, rank)
+    return found
+
+
+def _optimizer(
+    run: Run, spelled: Mapping[str, Setting], found: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    if "optimizer" in found:  # DeepSpeed's own
+        return {}
+    setting = find(run, "optim")
+    if setting is not None:
+        value = setting.value.lower() if isinstance(setting.value, str) else setting.value
+        if isinstance(value, str):
+            value = value.rpartition("optimizernames.")[2]
+        return {"optimizer": practice("optimizer", value, setting)}
+    if is_true(find(run, "adafactor")):
+        return {"optimizer": practice("optimizer", "adafactor", find(run, "adafactor"))}
+    return default_optimizer(run)
+
+
+def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found = saving(run)
+    warm = warmup(find(run, "warmup_ratio"), find(run, "warmup_steps"))
+    if warm is not None:
+        found["warmup"] = warm
+    else:
+        found.update(by_default(run, "warmup", 0, f"{_ARGS}: no warm-up"))
+    strategy = find(run, "logging_strategy")
+    if strategy is not None and str(strategy.value).lower() in ("epoch", "no"):
+        reason = f"logging_strategy is {strategy.value}"
+        found["logging_steps"] = unknown("logging_steps", reason, at=strategy.location)
+    if "report_to" not in spelled:
+        value = "none" if version_of(run, "transformers") >= (5,) else "all"
+        found.update(by_default(run, "report_to", value, f"{_ARGS}: report_to {value}"))
+    elif known(spelled["report_to"].value) and is_off(spelled["report_to"].value):
+        found["report_to"] = practice("report_to", "none", spelled["report_to"])
+    return found
+
+
+def _algorithm(run: Run) -> dict[str, Setting]:
+    algorithm = _TRL_CONFIGS.get(configuration_class(run))
+    if algorithm is None:
+        return {}
+    call = run.place.call
+    found = {
+        "algorithm": Setting(
+            "algorithm",
+            algorithm,
+            call.location if call is not None else None,
+            Origin.DERIVED,
+            configuration_class(run),
+        )
+    }
+    if algorithm in _ROLLS_OUT:
+        engine = find(run, "use_vllm")
+        if engine is None:
+            found.update(by_default(run, "rollout_engine", "none", f"{_TRL}: use_vllm False"))
+        else:
+            value: Any = engine.value
+            if known(value):
+                value = "vllm" if truth(value) else "none"
+            found["rollout_engine"] = practice("rollout_engine", value, engine)
+    return found
+
+
+def _grouping(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = spelled.get("group_by_length")
+    if setting is not None and isinstance(setting.value, str):
+        return {"group_by_length": practice("group_by_length", False, setting)}
+    return {}
+
+
+def _unused(
+    run: Run, spelled: Mapping[str, Setting], profile: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """Trainer looks for unused parameters in DDP unless activations are recomputed."""
+    if "find_unused_parameters" in spelled or not is_true(profile.get("ddp")):
+        return {}
+    recompute = profile.get("gradient_checkpointing")
+    if recompute is None or not isinstance(recompute.value, bool):
+        return {}
+    note = "transformers trainer.py: on for PreTrainedModel without gradient checkpointing"
+    return by_default(run, "find_unused_parameters", not recompute.value, note)
+
+
+FRAMEWORK = Framework(
+    id="hf_trainer",
+    title="Hugging Face Transformers Trainer",
+    audit="transformers",
+    distribution="transformers",
+    spellings=_SPELLINGS,
+    dialect=_dialect,
+    derive=_derive,
+)
