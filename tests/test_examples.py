@@ -1,0 +1,46 @@
+"""A check's bad example is flagged and its good example is clean, for every check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checks_support import findings, runs_of
+
+from flake8_gpu_training.checks.base import Check, Example
+from flake8_gpu_training.checks.registry import all_checks
+
+CASES = [
+    pytest.param(check, example, id=f"{check.code}-{example.framework}-{number}")
+    for check in all_checks()
+    for number, example in enumerate(check.examples)
+]
+
+
+@pytest.mark.parametrize(("check", "example"), CASES)
+def test_the_bad_example_is_flagged(check: Check, example: Example, tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, {example.path: example.bad})
+    assert runs, "the example is no run"
+    found = findings(runs, check.code)
+    assert len({finding.location for finding in found}) >= 1
+
+
+@pytest.mark.parametrize(("check", "example"), CASES)
+def test_the_good_example_is_clean(check: Check, example: Example, tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, {example.path: example.good})
+    assert runs, "the example is no run"
+    assert findings(runs, check.code) == []
+
+
+def test_codes_are_unique_and_in_their_range() -> None:
+    codes = [check.code for check in all_checks()]
+    assert len(codes) == len(set(codes))
+    assert all(code.startswith("GPU") and code[3:].isdigit() and len(code) == 6 for code in codes)
+
+
+def test_messages_are_one_line_of_english(tmp_path: Path) -> None:
+    for number, (check, example) in enumerate((c.values[0], c.values[1]) for c in CASES):
+        runs = runs_of(tmp_path / str(number), {example.path: example.bad})
+        for finding in findings(runs, check.code):
+            assert finding.message.isascii(), finding.message
+            assert "\n" not in finding.message
