@@ -124,7 +124,7 @@ def _prints(run: Run) -> Iterator[Finding]:
 
 def _printed_tensor(file: PythonFile, call: Call) -> Optional[str]:
     for argument in call.positional:
-        names = [argument.text, *_FIELD.findall(argument.text)]
+        names: list[str] = [argument.text, *_FIELD.findall(argument.text)]
         for name in names:
             if _is_printed_tensor(file, name):
                 return name
