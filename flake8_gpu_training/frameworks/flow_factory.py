@@ -1,0 +1,147 @@
+"""Flow-Factory: its nested YAML (``train.…``, ``model.…``), started through Accelerate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.reading import (
+    by_default,
+    dtype,
+    find,
+    is_off,
+    number,
+    practice,
+    unknown,
+)
+from flake8_gpu_training.runs.model import Run
+
+_HPARAMS = "Flow-Factory src/flow_factory/hparams"
+_TRAIN = f"{_HPARAMS}/training_args.py"
+
+_ATTENTION = {
+    "flash_attention_2": "flash",
+    "flash_attention_3": "_flash_3_hub",
+    "sdpa": "native",
+    "sage": "sage",
+    "xformers": "xformers",
+}
+_BACKENDS: Mapping[str, str] = {
+    "flash": "flash_attention_2",
+    "flash_hub": "flash_attention_2",
+    "flash_varlen": "flash_attention_2",
+    "flash_varlen_hub": "flash_attention_2",
+    "_flash_3": "flash_attention_3",
+    "_flash_3_hub": "flash_attention_3",
+    "_flash_varlen_3": "flash_attention_3",
+    "_flash_3_varlen_hub": "flash_attention_3",
+    "native": "sdpa",
+    "flex": "flex_attention",
+}
+
+_SPELLINGS: dict[str, Spelling] = {
+    "precision": Spelling("mixed_precision"),
+    "attention": Spelling("model.attn_backend", _ATTENTION),
+    "gradient_checkpointing": Spelling(
+        "train.enable_gradient_checkpointing", default=False, source=f"{_TRAIN}: False"
+    ),
+    "micro_batch_size": Spelling(
+        "train.per_device_batch_size", default=1, source=f"{_TRAIN}: per_device_batch_size 1"
+    ),
+    "gradient_accumulation_steps": Spelling("train.gradient_accumulation_steps"),
+    "tuning": Spelling("model.finetune_type"),
+    "lora_rank": Spelling("model.lora_rank"),
+    "dataloader_workers": Spelling("data.dataloader_num_workers"),
+    "max_grad_norm": Spelling("train.max_grad_norm", default=1.0, source=f"{_TRAIN}: 1.0"),
+    "algorithm": Spelling(
+        "train.trainer_type", default="grpo", source=f"{_TRAIN}: trainer_type grpo"
+    ),
+    "report_to": Spelling("log.logging_backend"),
+    "model": Spelling("model.model_name_or_path"),
+    "dataset": Spelling("data.dataset_dir"),
+    "output_dir": Spelling("log.save_dir"),
+}
+
+
+def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    launched = practices_of_run(run)
+    found: dict[str, Setting] = {}
+    found.update(_precision(run, launched))
+    found.update(_attention(run))
+    found.update(_accumulation(spelled))
+    found.update(_sharding(run, launched))
+    found.update(by_default(run, "optimizer", "adamw", f"{_HPARAMS}: torch.optim.AdamW"))
+    found.update(data_parallel(run, merged(found, spelled)))
+    return found
+
+
+def _precision(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = find(run, "mixed_precision")
+    if setting is None or setting.value is None:
+        return {"precision": launched["precision"]} if "precision" in launched else {}
+    if not known(setting.value):
+        return {"precision": practice("precision", setting.value, setting)}
+    value = "fp32" if is_off(setting.value) else dtype(setting.value)
+    return {"precision": practice("precision", value, setting)} if value else {}
+
+
+def _attention(run: Run) -> dict[str, Setting]:
+    setting = find(run, "model.attn_backend", "attn_backend")
+    if setting is None or setting.value is None:
+        note = "Flow-Factory: attn_backend unset leaves Diffusers' native (SDPA) attention"
+        return by_default(run, "attention", "sdpa", note)
+    value = setting.value
+    if isinstance(value, str):
+        value = _BACKENDS.get(value.lower(), "sage" if "sage" in value.lower() else value.lower())
+    return {"attention": practice("attention", value, setting)}
+
+
+def _accumulation(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """``auto`` is worked out from the sampling settings when the run starts."""
+    setting = spelled.get("gradient_accumulation_steps")
+    if setting is None or not known(setting.value) or number(setting.value) is not None:
+        return {}
+    reason = "gradient_accumulation_steps: auto is worked out when the run starts"
+    return {
+        "gradient_accumulation_steps": unknown(
+            "gradient_accumulation_steps", reason, at=setting.location
+        )
+    }
+
+
+def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    names = (
+        "zero_stage",
+        "offload_optimizer",
+        "offload_param",
+        "overlap_comm",
+        "fsdp",
+        "fsdp_version",
+        "fsdp_offload",
+    )
+    found = {name: value for name, value in launched.items() if name in names}
+    if run.deepspeed is not None:
+        read = practices_from_deepspeed(run.deepspeed)
+        found.update({name: value for name, value in read.items() if name in names})
+    config = find(run, "config_file")
+    if config is not None and config.value and run.accelerate is None and not found:
+        return found
+    if "zero_stage" not in found:
+        found.update(by_default(run, "zero_stage", 0, "accelerate: DeepSpeed is off"))
+    if "fsdp" not in found:
+        found.update(by_default(run, "fsdp", "none", "accelerate: FSDP is off"))
+    return found
+
+
+FRAMEWORK = Framework(
+    id="flow_factory",
+    title="Flow-Factory",
+    audit="flow-factory",
+    distribution="flow-factory",
+    spellings=_SPELLINGS,
+    derive=_derive,
+)

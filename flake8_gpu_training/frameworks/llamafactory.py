@@ -1,0 +1,315 @@
+"""LlamaFactory: its parameters and defaults (0.9.x), on top of Transformers' arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
+from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.reading import (
+    by_default,
+    find,
+    is_off,
+    is_true,
+    number,
+    practice,
+    truth,
+    unknown,
+    warmup,
+)
+from flake8_gpu_training.runs.model import Run
+
+_HPARAMS = "llamafactory 0.9.1 to 0.9.5 hparams"
+_MODEL = f"{_HPARAMS}/model_args.py"
+_DATA = f"{_HPARAMS}/data_args.py"
+_TUNING = f"{_HPARAMS}/finetuning_args.py"
+_HF = "transformers 4.46.3 to 5.24.0 training_args.py"
+
+_ATTENTION = {
+    "flash_attention_2": "fa2",
+    "flash_attention_3": "fa3",
+    "eager": "disabled",
+}
+_BUNDLED = "examples/deepspeed/ds_z{stage}_config.json"
+
+_SPELLINGS: dict[str, Spelling] = {
+    "precision": Spelling(
+        "bf16",
+        {"bf16": True},
+        instead={
+            "fp16": {"fp16": True},
+            "pure-bf16": {"pure_bf16": True},
+            "fp8": {"fp8": True},
+            "fp32": {"bf16": False},
+        },
+    ),
+    "tf32": Spelling("tf32", default=False, source=f"{_HF}: tf32 None; PyTorch: off"),
+    "attention": Spelling("flash_attn", _ATTENTION, "auto", f"{_MODEL}: flash_attn auto"),
+    "gradient_checkpointing": Spelling(
+        "disable_gradient_checkpointing",
+        {True: False, False: True},
+        True,
+        f"{_MODEL}: disable_gradient_checkpointing False",
+    ),
+    "reentrant_checkpointing": Spelling(
+        "use_reentrant_gc", default=True, source="llamafactory 0.9.5 model_args.py: True"
+    ),
+    "micro_batch_size": Spelling(
+        "per_device_train_batch_size",
+        default=8,
+        source=f"{_HF}: per_device_train_batch_size 8",
+    ),
+    "gradient_accumulation_steps": Spelling(
+        "gradient_accumulation_steps", default=1, source=f"{_HF}: gradient_accumulation_steps 1"
+    ),
+    "max_length": Spelling("cutoff_len", default=2048, source=f"{_DATA}: cutoff_len 2048"),
+    "tuning": Spelling(
+        "finetuning_type", default="lora", source=f"{_TUNING}: finetuning_type lora"
+    ),
+    "quantization_method": Spelling("quantization_method"),
+    "quantization_bits": Spelling(
+        "quantization_bit", default=None, source=f"{_MODEL}: quantization_bit None"
+    ),
+    "lora_rank": Spelling("lora_rank", default=8, source=f"{_TUNING}: lora_rank 8"),
+    "packing": Spelling("packing"),
+    "padding_free": Spelling("neat_packing", default=False, source=f"{_DATA}: neat_packing False"),
+    "group_by_length": Spelling(
+        "group_by_length", default=False, source="transformers 4.46.3 training_args.py: False"
+    ),
+    "liger_kernel": Spelling(
+        "enable_liger_kernel", default=False, source=f"{_MODEL}: enable_liger_kernel False"
+    ),
+    "unsloth": Spelling("use_unsloth", default=False, source=f"{_MODEL}: use_unsloth False"),
+    "torch_compile": Spelling("torch_compile", default=False, source=f"{_HF}: False"),
+    "optimizer": Spelling("optim"),
+    "zero_stage": Spelling(
+        "deepspeed", {stage: _BUNDLED.format(stage=stage) for stage in (0, 2, 3)}
+    ),
+    "fsdp": Spelling("fsdp", {"full_shard": "full_shard auto_wrap"}),
+    "find_unused_parameters": Spelling(
+        "ddp_find_unused_parameters",
+        default=False,
+        source="llamafactory 0.9.1 to 0.9.5 hparams/parser.py: False with LoRA",
+    ),
+    "device_map": Spelling("device_map"),
+    "dataloader_workers": Spelling(
+        "dataloader_num_workers", default=0, source=f"{_HF}: dataloader_num_workers 0"
+    ),
+    "pin_memory": Spelling("dataloader_pin_memory", default=True, source=f"{_HF}: True"),
+    "persistent_workers": Spelling(
+        "dataloader_persistent_workers", default=False, source=f"{_HF}: False"
+    ),
+    "prefetch_factor": Spelling("dataloader_prefetch_factor", default=None, source=f"{_HF}: None"),
+    "preprocessing_workers": Spelling(
+        "preprocessing_num_workers",
+        default=None,
+        source=f"{_DATA}: preprocessing_num_workers None",
+    ),
+    "streaming": Spelling("streaming", default=False, source=f"{_DATA}: streaming False"),
+    "save_steps": Spelling("save_steps"),
+    "logging_steps": Spelling("logging_steps", default=500, source=f"{_HF}: logging_steps 500"),
+    "report_to": Spelling("report_to"),
+    "lr_scheduler": Spelling(
+        "lr_scheduler_type", default="linear", source=f"{_HF}: lr_scheduler_type linear"
+    ),
+    "warmup": Spelling("warmup_ratio"),
+    "max_grad_norm": Spelling("max_grad_norm", default=1.0, source=f"{_HF}: max_grad_norm 1.0"),
+    "algorithm": Spelling("stage", default="sft", source=f"{_TUNING}: stage sft"),
+    "freeze_vision": Spelling(
+        "freeze_vision_tower", default=True, source=f"{_TUNING}: freeze_vision_tower True"
+    ),
+    "model": Spelling("model_name_or_path"),
+    "dataset": Spelling("dataset"),
+    "output_dir": Spelling("output_dir"),
+}
+
+
+def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    launched = practices_of_run(run)
+    found: dict[str, Setting] = {}
+    found.update(_precision(run, launched))
+    found.update(_checkpointing(run, launched))
+    found.update(_quantization(run, spelled))
+    found.update(_packing(run, spelled))
+    found.update(_deepspeed(run, launched))
+    found.update(_fsdp(run, launched))
+    found.update(_optimizer(run, found))
+    found.update(_megatron(run))
+    found.update(_training(run, spelled))
+    found.update(data_parallel(run, merged(found, spelled)))
+    return found
+
+
+def _precision(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    for name, value in (
+        ("fp8", "fp8"),
+        ("pure_bf16", "pure-bf16"),
+        ("bf16", "bf16"),
+        ("fp16", "fp16"),
+    ):
+        setting = find(run, name)
+        if setting is not None and not known(setting.value):
+            return {"precision": practice("precision", setting.value, setting)}
+        if is_true(setting):
+            return {"precision": practice("precision", value, setting)}
+    if "precision" in launched and launched["precision"].value != "fp32":
+        return {"precision": launched["precision"]}
+    off = find(run, "bf16", "fp16")
+    if off is not None:
+        return {"precision": practice("precision", "fp32", off)}
+    return by_default(run, "precision", "fp32", f"{_HF}: bf16 False, fp16 False")
+
+
+def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    """``use_unsloth_gc`` is a checkpointing of its own; plain ``gradient_checkpointing``
+    has no say."""
+    offload = find(run, "use_unsloth_gc")
+    disabled = find(run, "disable_gradient_checkpointing")
+    if offload is not None and is_true(offload) and not is_true(disabled):
+        return {"gradient_checkpointing": practice("gradient_checkpointing", True, offload)}
+    return {}
+
+
+def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    bits = spelled.get("quantization_bits")
+    if bits is None or not known(bits.value):
+        return {}
+    if not bits.value:
+        note = f"{_MODEL}: no quantization_bit"
+        return {
+            "quantization_method": Setting(
+                "quantization_method", "none", bits.location, bits.origin, note
+            )
+        }
+    method = find(run, "quantization_method")
+    if method is None:
+        return {"quantization_method": practice("quantization_method", "bnb", bits)}
+    value: Any = method.value
+    if isinstance(value, str):
+        value = "bnb" if value.lower() in ("bitsandbytes", "bnb") else value.lower()
+    return {"quantization_method": practice("quantization_method", value, method)}
+
+
+def _packing(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """``packing`` is off unless set, but on in pre-training; ``neat_packing`` turns it on."""
+    neat = find(run, "neat_packing")
+    if is_true(neat):
+        return {"packing": practice("packing", True, neat)}
+    if "packing" in spelled:
+        return {}
+    stage = spelled.get("algorithm")
+    if stage is None or not known(stage.value):
+        return {}
+    note = "llamafactory 0.9.5 hparams/data_args.py: packing None is on for stage pt alone"
+    return by_default(run, "packing", stage.value == "pt", note)
+
+
+def _deepspeed(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    names = ("zero_stage", "offload_optimizer", "offload_param", "overlap_comm")
+    if run.deepspeed is not None:
+        return practices_from_deepspeed(run.deepspeed)
+    setting = find(run, "deepspeed")
+    if setting is not None and not (known(setting.value) and is_off(setting.value)):
+        reason = "the DeepSpeed configuration was not found"
+        return {name: unknown(name, reason, at=setting.location) for name in names}
+    found = {name: value for name, value in launched.items() if name in names}
+    if "zero_stage" not in found and not _is_launch_open(run):
+        found.update(by_default(run, "zero_stage", 0, f"{_HF}: deepspeed None"))
+    return found
+
+
+def _is_launch_open(run: Run) -> bool:
+    return "config_file" in run.launcher.options and run.accelerate is None
+
+
+def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    setting = find(run, "fsdp")
+    if setting is not None and not (known(setting.value) and is_off(setting.value)):
+        text = str(setting.value).lower() if known(setting.value) else ""
+        for name in ("full_shard", "shard_grad_op", "hybrid_shard", "no_shard"):
+            if name in text:
+                return {
+                    "fsdp": practice("fsdp", name, setting),
+                    "fsdp_offload": practice("fsdp_offload", "offload" in text, setting),
+                }
+        return {"fsdp": practice("fsdp", Unknown("not a literal"), setting)}
+    found = {
+        name: value
+        for name, value in launched.items()
+        if name in ("fsdp", "fsdp_version", "fsdp_offload")
+    }
+    if not found and not _is_launch_open(run):
+        found.update(by_default(run, "fsdp", "none", f"{_HF}: fsdp is off"))
+    return found
+
+
+def _optimizer(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    for flag, name in (
+        ("use_galore", "galore"),
+        ("use_apollo", "apollo"),
+        ("use_badam", "badam"),
+        ("use_adam_mini", "adam-mini"),
+        ("use_muon", "muon"),
+    ):
+        setting = find(run, flag)
+        if is_true(setting):
+            return {"optimizer": practice("optimizer", name, setting)}
+    if "optimizer" in found:
+        return {}
+    setting = find(run, "optim")
+    if setting is not None:
+        value = setting.value.lower() if isinstance(setting.value, str) else setting.value
+        return {"optimizer": practice("optimizer", value, setting)}
+    return default_optimizer(run)
+
+
+def _megatron(run: Run) -> dict[str, Setting]:
+    setting = find(run, "use_mca")
+    switch = run.environment.get("USE_MCA")
+    source = setting if is_true(setting) else switch
+    if source is None or (truth(source.value) is not True and str(source.value) != "1"):
+        return {}
+    found = {"megatron": practice("megatron", True, source)}
+    for name, parameter in (
+        ("tensor_parallel", "tensor_model_parallel_size"),
+        ("pipeline_parallel", "pipeline_model_parallel_size"),
+        ("expert_parallel", "expert_model_parallel_size"),
+        ("sequence_parallel", "context_parallel_size"),
+    ):
+        written = find(run, parameter)
+        if written is not None and number(written.value) is not None:
+            found[name] = practice(name, written.value, written)
+    return found
+
+
+def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found = saving(run)
+    warm = warmup(find(run, "warmup_ratio"), find(run, "warmup_steps"))
+    if warm is not None:
+        found["warmup"] = warm
+    else:
+        found.update(by_default(run, "warmup", 0, f"{_HF}: no warm-up"))
+    cached = find(run, "tokenized_path")
+    if cached is not None:
+        found["pretokenized"] = practice("pretokenized", not is_off(cached.value), cached)
+    else:
+        found.update(by_default(run, "pretokenized", False, f"{_DATA}: tokenized_path None"))
+    trackers = spelled.get("report_to")
+    if trackers is not None and known(trackers.value) and is_off(trackers.value):
+        found["report_to"] = practice("report_to", "none", trackers)
+    return found
+
+
+FRAMEWORK = Framework(
+    id="llamafactory",
+    title="LlamaFactory",
+    audit="llamafactory",
+    distribution="llamafactory",
+    spellings=_SPELLINGS,
+    derive=_derive,
+)

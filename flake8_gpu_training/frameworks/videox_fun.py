@@ -1,0 +1,144 @@
+"""VideoX-Fun: the flags of its training scripts (argparse, ``store_true`` switches)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.reading import (
+    by_default,
+    dtype,
+    find,
+    is_off,
+    is_true,
+    number,
+    practice,
+)
+from flake8_gpu_training.runs.model import Run
+
+_SCRIPT = "VideoX-Fun scripts/wan2.1_fun/train.py"
+
+_SPELLINGS: dict[str, Spelling] = {
+    "precision": Spelling("mixed_precision"),
+    "tf32": Spelling("allow_tf32", default=False, source=f"{_SCRIPT}: store_true"),
+    "gradient_checkpointing": Spelling(
+        "gradient_checkpointing", default=False, source=f"{_SCRIPT}: store_true"
+    ),
+    "micro_batch_size": Spelling("train_batch_size", default=16, source=f"{_SCRIPT}: 16"),
+    "gradient_accumulation_steps": Spelling(
+        "gradient_accumulation_steps", default=1, source=f"{_SCRIPT}: 1"
+    ),
+    "lora_rank": Spelling("rank"),
+    "dataloader_workers": Spelling("dataloader_num_workers", default=0, source=f"{_SCRIPT}: 0"),
+    "save_steps": Spelling("checkpointing_steps", default=500, source=f"{_SCRIPT}: 500"),
+    "report_to": Spelling("report_to", default="tensorboard", source=f"{_SCRIPT}: tensorboard"),
+    "lr_scheduler": Spelling("lr_scheduler", default="constant", source=f"{_SCRIPT}: constant"),
+    "warmup": Spelling("lr_warmup_steps"),
+    "max_grad_norm": Spelling("max_grad_norm", default=1.0, source=f"{_SCRIPT}: 1.0"),
+    "model": Spelling("pretrained_model_name_or_path"),
+    "dataset": Spelling("train_data_meta", aliases=("train_data_dir",)),
+    "output_dir": Spelling("output_dir"),
+}
+
+
+def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    launched = practices_of_run(run)
+    found: dict[str, Setting] = {}
+    found.update(_precision(run, launched))
+    found.update(_sharding(run, launched))
+    found.update(_optimizer(run))
+    found.update(_schedule(run, spelled))
+    found.update(_tuning(run))
+    found.update(data_parallel(run, merged(found, spelled)))
+    return found
+
+
+def _precision(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The script's flag, else Accelerate's (``Accelerator(mixed_precision=None)``)."""
+    setting = find(run, "mixed_precision")
+    if setting is not None and setting.value is not None:
+        if not known(setting.value):
+            return {"precision": practice("precision", setting.value, setting)}
+        value = "fp32" if is_off(setting.value) else dtype(setting.value)
+        return {"precision": practice("precision", value, setting)} if value else {}
+    if "precision" in launched:
+        return {"precision": launched["precision"]}
+    if "config_file" in run.launcher.options and run.accelerate is None:
+        return {}
+    return by_default(run, "precision", "fp32", f"{_SCRIPT}: mixed_precision None")
+
+
+def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    names = (
+        "zero_stage",
+        "offload_optimizer",
+        "offload_param",
+        "overlap_comm",
+        "fsdp",
+        "fsdp_version",
+        "fsdp_offload",
+    )
+    found = {name: value for name, value in launched.items() if name in names}
+    if run.deepspeed is not None:
+        read = practices_from_deepspeed(run.deepspeed)
+        found.update({name: value for name, value in read.items() if name in names})
+    if "config_file" in run.launcher.options and run.accelerate is None:
+        return found
+    if "zero_stage" not in found:
+        found.update(by_default(run, "zero_stage", 0, "accelerate: DeepSpeed is off"))
+    if "fsdp" not in found:
+        found.update(by_default(run, "fsdp", "none", "accelerate: FSDP is off"))
+    return found
+
+
+def _optimizer(run: Run) -> dict[str, Setting]:
+    for flag, name in (("use_came", "came"), ("use_8bit_adam", "adamw_8bit")):
+        setting = find(run, flag)
+        if is_true(setting):
+            return {"optimizer": practice("optimizer", name, setting)}
+    return by_default(run, "optimizer", "adamw", f"{_SCRIPT}: torch.optim.AdamW")
+
+
+def _schedule(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The plain constant schedule has no warm-up, whatever ``lr_warmup_steps`` says."""
+    schedule = spelled.get("lr_scheduler")
+    if schedule is None or not known(schedule.value):
+        return {}
+    steps = find(run, "lr_warmup_steps")
+    if schedule.value == "constant":
+        note = "the constant schedule does not warm up"
+        return {"warmup": Setting("warmup", 0, schedule.location, schedule.origin, note)}
+    if steps is not None:
+        return {"warmup": practice("warmup", steps.value, steps)}
+    return by_default(run, "warmup", 500, f"{_SCRIPT}: lr_warmup_steps 500")
+
+
+def _tuning(run: Run) -> dict[str, Setting]:
+    """The script's name tells: ``train_lora.py`` and its kin train adapters."""
+    entry = (run.entry or "").rpartition("/")[2]
+    rank = find(run, "rank")
+    if "lora" in entry or is_true(find(run, "use_peft_lora")):
+        note = entry or "use_peft_lora"
+        found = {"tuning": Setting("tuning", "lora", run.location, note=note)}
+        if rank is not None and number(rank.value):
+            found["lora_rank"] = practice("lora_rank", rank.value, rank)
+        return found
+    if entry.startswith("train"):
+        return {"tuning": Setting("tuning", "full", run.location, note=entry)}
+    return {}
+
+
+FRAMEWORK = Framework(
+    id="videox_fun",
+    title="VideoX-Fun",
+    audit="videox-fun",
+    distribution="videox-fun",
+    flag="--{name}={value}",
+    bare_switches=True,
+    spellings=_SPELLINGS,
+    derive=_derive,
+)
