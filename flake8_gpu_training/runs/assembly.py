@@ -1,0 +1,684 @@
+"""Assembles a run from its pieces: launch, script, configuration files, environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import (
+    Call,
+    Command,
+    ConfigFile,
+    Document,
+    Location,
+    Origin,
+    Problem,
+    PythonFile,
+    ScriptFile,
+    Setting,
+    known,
+)
+from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
+from flake8_gpu_training.runs.launchers import Launch
+from flake8_gpu_training.runs.model import (
+    Launcher,
+    Model,
+    Place,
+    PlaceKind,
+    Run,
+    RunKind,
+)
+from flake8_gpu_training.runs.processes import Scheduler, hardware_of, launcher_of
+from flake8_gpu_training.runs.python_entry import (
+    Entry,
+    Namespace,
+    Program,
+    bind,
+    class_settings,
+    constructor_settings,
+    flag_settings,
+    is_unreadable,
+    named_by_options,
+    namespace_of,
+    switches_of,
+)
+from flake8_gpu_training.runs.reach import Reach, Writer, start_of
+from flake8_gpu_training.runs.settings import (
+    Arguments,
+    document_settings,
+    parse_arguments,
+    rank,
+    renamed,
+)
+
+_KEY_VALUE = frozenset({"llamafactory", "flow_factory", "generic"})
+_DEEPSPEED_NAMES = (
+    "deepspeed",
+    "deepspeed_config",
+    "deepspeed_config_file",
+    "ds_config",
+    "deepspeed_file",
+    "train.deepspeed",
+)
+_MODEL_NAMES = (
+    "model",
+    "model_name_or_path",
+    "model.model_name_or_path",
+    "model_path",
+    "model_id",
+    "pretrained_model_name_or_path",
+    "model_name",
+    "model_id_or_path",
+    "load",
+    "mcore_model",
+    "actor_rollout_ref.model.path",
+    "base_model",
+)
+_CONFIG_NAME = re.compile(r"(?:config|cfg|conf|yaml)(?:_?(?:file|path|yaml))?")
+_PLUGINS = ("external_plugins", "custom_register_path", "custom_dataset_info")
+_SERVER_SWITCH = re.compile(
+    r"(?:enable|disable|no|trust|skip|use|enforce)_.*|async_scheduling|language_model_only"
+)
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where a command was found: its script, job file or notebook, when it has one."""
+
+    script: Optional[ScriptFile] = None
+    job: Optional[ConfigFile] = None
+    notebook: Optional[PythonFile] = None
+
+    @property
+    def writer(self) -> Writer:
+        """The file that may write configuration files before it launches."""
+        return self.script or self.notebook
+
+
+@dataclass
+class _Parts:
+    """The pieces of a run while it is put together."""
+
+    settings: Mapping[str, Setting]
+    overridden: tuple[Setting, ...]
+    files: list[str]
+    is_open: bool
+    python: tuple[PythonFile, ...] = ()
+    entry: Optional[str] = None
+    deepspeed: Optional[Document] = None
+    config: Optional[Document] = None
+
+
+class Assembly:
+    """Builds runs of one project."""
+
+    def __init__(self, reach: Reach, versions: Mapping[str, str]) -> None:
+        self.reach = reach
+        self.versions = versions
+
+    # --- commands ---
+
+    def of_launch(self, launch: Launch, origins: Origins) -> list[Run]:
+        """The runs that a launch starts: none when what it starts neither trains nor serves."""
+        if launch.program:
+            return [self._program_run(launch, origins)]
+        if launch.script is None:
+            return []
+        path = self.reach.script(launch.script, launch.is_module, launch.command)
+        if path is None:
+            return []
+        program = self.reach.program(path)
+        runs: list[Run] = []
+        for entry in self.reach.entries(path):
+            if program is None:
+                break
+            if entry.from_flags and entry.framework in ("llamafactory", "swift"):
+                known_launch = dataclasses.replace(
+                    launch,
+                    program=entry.framework,
+                    framework=entry.framework,
+                    kind=entry.kind,
+                    subcommand=entry.subcommand,
+                )
+                runs.append(self._program_run(known_launch, origins, path))
+            else:
+                runs.append(self._script_run(program, entry, launch, origins, not runs))
+        return runs
+
+    def _program_run(self, launch: Launch, origins: Origins, entry: Optional[str] = None) -> Run:
+        """A run of a known program (``swift sft …``)."""
+        command = launch.command
+        server = launch.framework in ("vllm", "sglang")
+        words = launch.arguments
+        given = parse_arguments(
+            words,
+            switches=_server_switches(words) if server else frozenset(),
+            key_value=launch.framework in _KEY_VALUE,
+        )
+        flags = dict(given.settings)
+        positional = list(given.positional)
+        is_open = given.is_open or launch.is_open
+        config, found_all = self._program_config(launch, origins, flags, positional)
+        is_open = is_open or not found_all
+        if server:
+            _name_model(flags, positional)
+            _add_meanings(flags)
+        layers = [flags]
+        environment = dict(command.environment)
+        if config is not None:
+            layers.append(self._config_layer(config, launch.framework, environment))
+        ranked = rank(layers, given.overridden)
+        files = [command.location.path]
+        if launch.script is not None and entry is None:
+            entry = self.reach.script(launch.script, launch.is_module, command)
+        parts = _Parts(
+            ranked.settings, ranked.overridden, files, is_open, entry=entry, config=config
+        )
+        parts.python = self._plugins(ranked.settings, command)
+        place = _document_place(config) if config is not None else None
+        return self._finish(
+            parts,
+            framework=launch.framework,
+            kind=launch.kind,
+            place=place or Place(PlaceKind.FLAGS, command.location, command),
+            launch=launch,
+            origins=origins,
+            environment=environment,
+        )
+
+    def _program_config(
+        self,
+        launch: Launch,
+        origins: Origins,
+        flags: dict[str, Setting],
+        positional: list[Any],
+    ) -> tuple[Optional[Document], bool]:
+        """The program's configuration file, and whether every file named was found."""
+        names: list[Any] = []
+        if launch.framework not in ("vllm", "sglang") and positional:
+            names.append(positional.pop(0).value)
+        if "config" in flags:
+            names.append(flags["config"].value)
+        for name in names:
+            if not isinstance(name, str):
+                return None, False
+            document = self.reach.document(name, launch.command, origins.writer)
+            if document is None:
+                return None, False
+            return document, True
+        return None, True
+
+    def _config_layer(
+        self, config: Document, framework: str, environment: dict[str, Setting]
+    ) -> dict[str, Setting]:
+        layer = document_settings(config)
+        for section in ("ENV", "env"):
+            entry = config.root.mapping.get(section)
+            if entry is None or entry.node.kind != "mapping":
+                continue
+            for name, inner in entry.node.mapping.items():
+                environment.setdefault(
+                    name,
+                    Setting(name, inner.node.plain(), inner.location, Origin.ENVIRONMENT),
+                )
+            layer = {
+                name: setting
+                for name, setting in layer.items()
+                if name.partition(".")[0] != section
+            }
+        if framework == "flow_factory":
+            layer = {n: s for n, s in layer.items() if not isinstance(s.value, dict)}
+        return layer
+
+    def _plugins(
+        self, settings: Mapping[str, Setting], command: Optional[Command]
+    ) -> tuple[PythonFile, ...]:
+        """The user's Python files that a framework is told to load."""
+        found: list[PythonFile] = []
+        for name in _PLUGINS:
+            setting = settings.get(name)
+            if setting is None or not setting.known:
+                continue
+            values = setting.value if isinstance(setting.value, list) else [setting.value]
+            for value in values:
+                if not isinstance(value, str) or not value.endswith(".py"):
+                    continue
+                near = setting.location.path if setting.location is not None else ""
+                path = self.reach.file(value, command, near)
+                facts = self.reach.project.read(path) if path is not None else None
+                if isinstance(facts, PythonFile):
+                    found.append(facts)
+        return tuple(found)
+
+    # --- configuration files that no command names ---
+
+    def of_document(self, document: Document, recognised: Recognised) -> Run:
+        """The run that a configuration file describes."""
+        environment: dict[str, Setting] = {}
+        layer = self._config_layer(document, recognised.framework, environment)
+        parts = _Parts(layer, (), [], False, config=document)
+        return self._finish(
+            parts,
+            framework=recognised.framework,
+            kind=recognised.kind,
+            place=_document_place(document),
+            program=recognised.program,
+            environment=environment,
+            location=start_of(document),
+        )
+
+    # --- scripts ---
+
+    def of_program(self, program: Program, entry: Entry, single_file: bool = False) -> Run:
+        """The run of a script that no command starts."""
+        return self._script_run(program, entry, None, Origins(), True, single_file)
+
+    def _script_run(
+        self,
+        program: Program,
+        entry: Entry,
+        launch: Optional[Launch],
+        origins: Origins,
+        first: bool,
+        single_file: bool = False,
+    ) -> Run:
+        command = launch.command if launch is not None else None
+        given = Arguments()
+        if launch is not None:
+            given = parse_arguments(
+                launch.arguments,
+                switches=switches_of(program),
+                key_value=is_unreadable(program),
+            )
+            if launch.is_open:
+                given = dataclasses.replace(given, is_open=True)
+        documents = self._documents(program, given, command, origins.writer)
+        configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
+        namespace = namespace_of(program, given, tuple(configs))
+        parts = self._script_parts(program, entry, given, namespace, configs, command)
+        parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
+        parts.python = tuple(bind(file, namespace) for file in program.files)
+        parts.is_open = parts.is_open or (entry.framework != "generic" and is_unreadable(program))
+        location = entry.location if command is None or not first else command.location
+        return self._finish(
+            parts,
+            framework=entry.framework,
+            kind=entry.kind,
+            place=_script_place(entry, command, parts.config),
+            launch=launch,
+            origins=origins,
+            environment=dict(command.environment) if command is not None else {},
+            location=location,
+            constructor=entry.constructor,
+            single_file=single_file,
+        )
+
+    def _script_parts(
+        self,
+        program: Program,
+        entry: Entry,
+        given: Arguments,
+        namespace: Namespace,
+        configs: Sequence[Document],
+        command: Optional[Command],
+    ) -> _Parts:
+        files = [command.location.path] if command is not None else []
+        files += [file.path for file in program.files]
+        is_open = entry.is_open
+        config: Optional[Document] = None
+        layers: list[Mapping[str, Setting]] = []
+        if entry.constructor is not None:
+            layers.append(constructor_settings(entry, program, namespace))
+        if entry.from_flags:
+            layers.append(flag_settings(given))
+            layers += [document_settings(document) for document in configs]
+            config = configs[0] if configs else None
+            # Without a command the flags are out of sight.
+            is_open = is_open or given.is_open or command is None
+        elif entry.framework in ("generic", "videox_fun") and entry.constructor is None:
+            layers.append(named_by_options(given.settings, program.options()))
+            if entry.framework == "generic":
+                layers += [document_settings(document) for document in configs]
+            layers.append(
+                {
+                    name: setting
+                    for name, setting in namespace.values.items()
+                    if known(setting.value) and setting.value is not None
+                }
+            )
+            is_open = is_open or given.is_open
+        layers.append(class_settings(entry))
+        ranked = rank(layers, given.overridden if entry.from_flags else ())
+        return _Parts(
+            ranked.settings,
+            ranked.overridden,
+            files,
+            is_open,
+            entry=program.script.path,
+            config=config,
+        )
+
+    def _documents(
+        self,
+        program: Program,
+        given: Arguments,
+        command: Optional[Command],
+        writer: Writer,
+    ) -> list[Document]:
+        """Configuration files that flags or option defaults name."""
+        flags = named_by_options(given.settings, program.options())
+        named: dict[str, Any] = {
+            option.name: option.default
+            for option in program.options()
+            if isinstance(option.default, str)
+        }
+        named.update({name: setting.value for name, setting in flags.items()})
+        values = [word.value for word in given.positional]
+        values += [
+            value
+            for name, value in named.items()
+            if _CONFIG_NAME.fullmatch(name) or name in _DEEPSPEED_NAMES
+        ]
+        found: list[Document] = []
+        for value in values:
+            if isinstance(value, str):
+                document = self.reach.document(value, command, writer, program.script.path)
+                if document is not None and document not in found:
+                    found.append(document)
+        return found
+
+    # --- finishing ---
+
+    def _finish(
+        self,
+        parts: _Parts,
+        *,
+        framework: str,
+        kind: RunKind,
+        place: Place,
+        environment: dict[str, Setting],
+        launch: Optional[Launch] = None,
+        origins: Origins = Origins(),
+        program: str = "",
+        location: Optional[Location] = None,
+        constructor: Optional[Call] = None,
+        single_file: bool = False,
+    ) -> Run:
+        command = launch.command if launch is not None else None
+        for file in parts.python:
+            for setting in file.environment:
+                environment.setdefault(setting.name, setting)
+        accelerate = self._accelerate(launch, parts, origins)
+        deepspeed = parts.deepspeed or self._deepspeed(
+            parts, launch, origins, accelerate, constructor
+        )
+        launcher, scheduler = self._launcher(
+            launch, program or framework, parts, environment, origins, accelerate
+        )
+        if single_file:
+            launcher = Launcher()
+        for document in (parts.config, deepspeed, accelerate):
+            if document is not None:
+                parts.files.append(document.path)
+        at = location or (command.location if command is not None else place.location)
+        run = Run(
+            id=str(at),
+            kind=kind,
+            framework=framework,
+            location=at,
+            place=place,
+            launcher=launcher,
+            command=command,
+            entry=parts.entry,
+            files=tuple(dict.fromkeys(parts.files)),
+            settings=parts.settings,
+            overridden=parts.overridden,
+            environment=environment,
+            python=parts.python,
+            deepspeed=deepspeed,
+            accelerate=accelerate,
+            hardware=hardware_of(launcher, environment, scheduler, origins.script, origins.job),
+            model=self._model(parts, command),
+            versions=self.versions,
+            problems=self._problems(parts),
+            is_open=parts.is_open,
+            single_file=single_file,
+        )
+        return with_profile(run)
+
+    def _problems(self, parts: _Parts) -> tuple[Problem, ...]:
+        """What could not be read in the files of a run."""
+        found = [problem for file in parts.python for problem in file.problems]
+        programs = {file.path for file in parts.python}
+        for path in dict.fromkeys(parts.files):
+            if path not in programs and path in self.reach.project.files:
+                facts = self.reach.project.read(path)
+                found += facts.problems if facts is not None else ()
+        return tuple(found)
+
+    def _launcher(
+        self,
+        launch: Optional[Launch],
+        program: str,
+        parts: _Parts,
+        environment: Mapping[str, Setting],
+        origins: Origins,
+        accelerate: Optional[Document],
+    ) -> tuple[Launcher, Scheduler]:
+        if launch is None:
+            scheduler = Scheduler(None, None)
+            if program in ("flow_factory", "vllm", "sglang"):
+                return launcher_of(program, {}, parts.settings, {}, scheduler), scheduler
+            return Launcher(), scheduler
+        scheduler = Scheduler(origins.script, launch.command)
+        options = dict(launch.options)
+        if launch.program == "trl":
+            options.update({n: s for n, s in parts.settings.items() if n.startswith("num_")})
+        if accelerate is not None:
+            for setting in document_settings(accelerate).values():
+                name = setting.name.rpartition(".")[2]
+                if not isinstance(setting.value, dict):
+                    options.setdefault(name, renamed(setting, name))
+        hostfile = options.get("hostfile") or options.get("H")
+        slots = None
+        if hostfile is not None and isinstance(hostfile.value, str):
+            slots = self.reach.hostfile(hostfile.value, launch.command)
+        name = launch.launcher
+        made = launcher_of(name, options, parts.settings, environment, scheduler, slots)
+        return made, scheduler
+
+    def _accelerate(
+        self, launch: Optional[Launch], parts: _Parts, origins: Origins
+    ) -> Optional[Document]:
+        named: Optional[Setting] = None
+        if launch is not None:
+            named = launch.options.get("config_file")
+            if launch.program == "trl":
+                named = parts.settings.get("accelerate_config")
+        if named is None and parts.config is not None:
+            named = parts.settings.get("config_file")
+        if named is None or not isinstance(named.value, str):
+            return None
+        command = launch.command if launch is not None else None
+        near = named.location.path if named.location is not None else ""
+        document = self.reach.document(named.value, command, origins.writer, near)
+        return document if document is not None and is_accelerate(document) else None
+
+    def _deepspeed(
+        self,
+        parts: _Parts,
+        launch: Optional[Launch],
+        origins: Origins,
+        accelerate: Optional[Document],
+        constructor: Optional[Call],
+    ) -> Optional[Document]:
+        command = launch.command if launch is not None else None
+        named = [parts.settings[n] for n in _DEEPSPEED_NAMES if n in parts.settings]
+        if launch is not None and "deepspeed_config_file" in launch.options:
+            named.append(launch.options["deepspeed_config_file"])
+        if accelerate is not None:
+            inner = document_settings(accelerate).get("deepspeed_config.deepspeed_config_file")
+            named += [inner] if inner is not None else []
+        for setting in named:
+            document = self._deepspeed_document(setting, command, origins, parts)
+            if document is not None:
+                return document
+        if constructor is None:
+            return self._initialized(parts, command, origins)
+        return None
+
+    def _deepspeed_document(
+        self,
+        setting: Setting,
+        command: Optional[Command],
+        origins: Origins,
+        parts: _Parts,
+    ) -> Optional[Document]:
+        near = setting.location.path if setting.location is not None else ""
+        if isinstance(setting.value, str):
+            if setting.value.lstrip().startswith("{"):
+                return None
+            document = self.reach.document(setting.value, command, origins.writer, near)
+            return document if document is not None and is_deepspeed(document) else None
+        if not isinstance(setting.value, dict):
+            return None
+        if parts.config is not None:
+            entry = parts.config.root.mapping.get(setting.name)
+            if entry is not None and entry.node.kind == "mapping":
+                inner = Document(parts.config.path, entry.node, parts.config.language)
+                return inner if is_deepspeed(inner) else None
+        found = _literal(parts.python, setting.value, setting.text)
+        return found or _flag_document(setting)
+
+    def _initialized(
+        self, parts: _Parts, command: Optional[Command], origins: Origins
+    ) -> Optional[Document]:
+        """The configuration given to ``deepspeed.initialize``."""
+        for file in parts.python:
+            for call in file.calls_to("deepspeed.initialize"):
+                for name in ("config", "config_params"):
+                    argument = call.keywords.get(name)
+                    if argument is None:
+                        continue
+                    if isinstance(argument.value, dict):
+                        return _literal(parts.python, argument.value, argument.text)
+                    if isinstance(argument.value, str):
+                        return self.reach.document(
+                            argument.value, command, origins.writer, file.path
+                        )
+        return None
+
+    def _model(self, parts: _Parts, command: Optional[Command]) -> Model:
+        from flake8_gpu_training.models import model_of
+
+        named = _model_setting(parts)
+        if named is None or not isinstance(named.value, str):
+            return model_of(None)
+        near = named.location.path if named.location is not None else ""
+        folder = named.value.rstrip("/")
+        path = self.reach.file(f"{folder}/config.json", command, near) if folder else None
+        facts = self.reach.project.read(path) if path is not None else None
+        config = facts.documents[0] if isinstance(facts, ConfigFile) and facts.documents else None
+        model = model_of(named.value, config)
+        return dataclasses.replace(model, location=named.location)
+
+
+def with_profile(run: Run) -> Run:
+    """``run`` with its profile, in the vocabulary of PRACTICES."""
+    from flake8_gpu_training.frameworks.registry import framework_of
+
+    try:
+        framework = framework_of(run.framework)
+    except ModuleNotFoundError:
+        return run
+    return dataclasses.replace(run, profile=framework.profile(run))
+
+
+def _model_setting(parts: _Parts) -> Optional[Setting]:
+    for name in _MODEL_NAMES:
+        setting = parts.settings.get(name)
+        if setting is not None and isinstance(setting.value, str):
+            return setting
+    for file in parts.python:
+        for call in file.calls:
+            if call.method != "from_pretrained" or not _loads_model(call.name):
+                continue
+            argument = call.positional[0] if call.positional else None
+            argument = argument or call.keywords.get("pretrained_model_name_or_path")
+            if argument is not None and isinstance(argument.value, str):
+                return Setting("model", argument.value, argument.location, Origin.CONSTRUCTOR)
+    return None
+
+
+def _loads_model(name: str) -> bool:
+    owner = name.split(".")[-2] if "." in name else ""
+    return (
+        "Model" in owner or "ForCausalLM" in owner or owner.endswith(("Pipeline", "ForCondition"))
+    )
+
+
+def _document_place(document: Document) -> Place:
+    kind = PlaceKind.JSON if document.language == "json" else PlaceKind.YAML
+    return Place(kind, start_of(document), document=document)
+
+
+def _script_place(entry: Entry, command: Optional[Command], config: Optional[Document]) -> Place:
+    if entry.constructor is not None:
+        return Place(PlaceKind.PYTHON, entry.constructor.location, call=entry.constructor)
+    if config is not None:
+        return _document_place(config)
+    if command is not None and (entry.from_flags or entry.framework == "videox_fun"):
+        return Place(PlaceKind.FLAGS, command.location, command)
+    return Place(PlaceKind.PYTHON, entry.location)
+
+
+def _literal(
+    files: Iterable[PythonFile], value: Mapping[str, Any], text: str
+) -> Optional[Document]:
+    """The dict literal that was passed, by its name or its content."""
+    same = [d for file in files for d in file.dicts if d.name and d.name == text]
+    same += [d for file in files for d in file.dicts if d.root.plain() == value]
+    return same[0] if same else None
+
+
+def _flag_document(setting: Setting) -> Optional[Document]:
+    """A document made of JSON that stands in a command: every place in it is the flag's."""
+    from flake8_gpu_training.sources.json_source import read_json
+    from flake8_gpu_training.sources.relocate import relocate
+
+    place = setting.location
+    if place is None or setting.origin is not Origin.FLAG:
+        return None
+    made = read_json(json.dumps(setting.value), place.path)
+    return relocate(made.documents[0], lambda _: place) if made.documents else None
+
+
+def _server_switches(words: Iterable[Any]) -> frozenset[str]:
+    """Engine flags that read as switches: ``--enable-x MODEL`` takes no value."""
+    names = (
+        word.text.lstrip("-").partition("=")[0].replace("-", "_")
+        for word in words
+        if word.text.startswith("--")
+    )
+    return frozenset(name for name in names if _SERVER_SWITCH.fullmatch(name))
+
+
+def _name_model(flags: dict[str, Setting], positional: Sequence[Any]) -> None:
+    """``vllm serve MODEL`` names the model without a flag."""
+    if positional and "model" not in flags and "model_path" not in flags:
+        word = positional[0]
+        flags["model"] = Setting("model", word.value, word.location, Origin.FLAG)
+
+
+def _add_meanings(flags: dict[str, Setting]) -> None:
+    """``--no-enable-x`` is ``enable_x`` false."""
+    for name in [name for name in flags if name.startswith("no_")]:
+        if flags[name].value is True:
+            flags.setdefault(
+                name[3:],
+                dataclasses.replace(renamed(flags[name], name[3:]), value=False, note=f"--{name}"),
+            )

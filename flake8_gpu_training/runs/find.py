@@ -1,0 +1,311 @@
+"""Finds the runs of a project: its public functions are what checks and reports start from."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Optional
+
+from flake8_gpu_training.facts import (
+    Call,
+    Command,
+    Location,
+    PythonFile,
+    known,
+)
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.assembly import Assembly, Origins
+from flake8_gpu_training.runs.configs import recognise
+from flake8_gpu_training.runs.launchers import read_launch
+from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.python_entry import (
+    FRAMEWORK_PACKAGES,
+    Program,
+    entries_of,
+)
+from flake8_gpu_training.runs.reach import Reach
+from flake8_gpu_training.runs.versions import pinned_versions
+
+if TYPE_CHECKING:
+    from flake8_gpu_training.frameworks.detection import Detection
+
+LAUNCH_PATH = "<launch-command>"
+"""Path of locations in a launch command that stands in no file."""
+
+_STARTERS = re.compile(r"subprocess\.(?:run|Popen|call|check_call|check_output)|os\.system")
+_TRIAL = re.compile(
+    r"(?i)(?:^|[/_.-])(?:debug|test|tests|smoke|toy|old|bak|backup|tmp|demo)(?:[/_.-]|$)"
+)
+_EXAMPLE = re.compile(r"(?i)(?:^|/)(?:examples?|docs?|tutorials?|recipes?|benchmarks?)/")
+_KIND_RANK = {RunKind.TRAIN: 0, RunKind.SERVE: 1, RunKind.INFER: 2, RunKind.OTHER: 3}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A command and where it was found."""
+
+    command: Command
+    origins: Origins
+
+
+def find_runs(
+    project: Project,
+    launch_command: Optional[str] = None,
+    *,
+    detection: Optional[Detection] = None,
+) -> tuple[Run, ...]:
+    """All training and serving jobs of ``project``; the primary one comes first.
+
+    ``launch_command`` is the command the user starts; its run is the primary one, else the
+    most complete training run is. ``detection`` prefers runs of the framework detected.
+    """
+    return _Finder(project, detection).find(launch_command)
+
+
+def commands_of(project: Project) -> tuple[Command, ...]:
+    """Every command that scripts, job files, notebooks and Python programs start."""
+    return tuple(found.command for found in _commands(project))
+
+
+def run_of_file(
+    file: PythonFile,
+    *,
+    framework: str = "auto",
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Run, ...]:
+    """The runs of one Python file seen alone, as flake8 sees it.
+
+    ``framework``: "auto", or the id of the only framework to look for.
+    """
+    program = Program((file,))
+    assembly = Assembly(_NoReach(), versions)
+    runs = [
+        assembly.of_program(program, entry, single_file=True)
+        for entry in entries_of(program)
+        if framework in ("auto", entry.framework)
+    ]
+    return tuple(_distinct(runs))
+
+
+class _NoReach(Reach):
+    """A file alone: no other file is ever found."""
+
+    def __init__(self) -> None:
+        super().__init__(Project(Path(), {}))
+
+    def file(self, name: str, command: Optional[Command], near: str = "") -> Optional[str]:
+        """Nothing is in sight."""
+        return None
+
+
+class _Finder:
+    def __init__(self, project: Project, detection: Optional[Detection]) -> None:
+        self.project = project
+        self.detection = detection
+        self.reach = Reach(project)
+        self.commands = list(_commands(project))
+        versions = pinned_versions(project, (found.command for found in self.commands))
+        self.assembly = Assembly(self.reach, versions)
+
+    def find(self, launch_command: Optional[str]) -> tuple[Run, ...]:
+        runs = self._command_runs()
+        runs += self._document_runs({path for run in runs for path in run.files})
+        runs += self._python_runs({path for run in runs for path in run.files})
+        runs = self._without_auxiliary(_distinct(runs))
+        if launch_command:
+            runs, chosen = self._launched(runs, launch_command)
+            if chosen is not None:
+                return _primary_first(runs, chosen)
+        if not runs:
+            return ()
+        return _primary_first(runs, min(runs, key=self._order))
+
+    # --- gathering ---
+
+    def _command_runs(self) -> list[Run]:
+        runs: list[Run] = []
+        for found in self.commands:
+            launch = read_launch(found.command)
+            if launch is not None:
+                runs += self.assembly.of_launch(launch, found.origins)
+        return runs
+
+    def _document_runs(self, used: set[str]) -> list[Run]:
+        runs: list[Run] = []
+        for config in self.project.configs():
+            if config.path in used:
+                continue
+            for document in config.documents:
+                recognised = recognise(document)
+                if recognised is not None:
+                    runs.append(self.assembly.of_document(document, recognised))
+        return runs
+
+    def _python_runs(self, used: set[str]) -> list[Run]:
+        """Runs of scripts that no command starts; of modules only when there is no script."""
+        scripts: list[Run] = []
+        modules: list[Run] = []
+        for file in self.project.python_files():
+            if file.path in used or _is_framework_code(file.path, self.reach):
+                continue
+            is_script = _is_script(file)
+            if is_script:
+                program = self.reach.program(file.path)
+                entries = self.reach.entries(file.path)
+            else:
+                program = Program((file,))
+                entries = entries_of(program)
+            if program is None:
+                continue
+            target = scripts if is_script else modules
+            target += [self.assembly.of_program(program, entry) for entry in entries]
+        reached = {path for run in scripts for path in run.files} | used
+        if scripts or used:
+            return scripts
+        return [run for run in modules if run.location.path not in reached]
+
+    def _without_auxiliary(self, runs: list[Run]) -> list[Run]:
+        kept = [run for run in runs if not self.project.is_auxiliary(run.location.path)]
+        return kept or runs
+
+    # --- the primary run ---
+
+    def _launched(self, runs: list[Run], text: str) -> tuple[list[Run], Optional[Run]]:
+        """``runs`` and the one that a launch command starts, added when it is new."""
+        from flake8_gpu_training.sources.shell import read_command_line
+
+        for command in read_command_line(text, LAUNCH_PATH):
+            launch = read_launch(command)
+            if launch is None:
+                chosen = self._of_script(runs, command)
+                if chosen is not None:
+                    return runs, chosen
+                continue
+            same = [run for run in runs if run.command and _same(run.command, command)]
+            if same:
+                return runs, min(same, key=self._order)
+            made = self.assembly.of_launch(launch, Origins())
+            if made:
+                return [*made, *runs], made[0]
+        return runs, None
+
+    def _of_script(self, runs: Sequence[Run], command: Command) -> Optional[Run]:
+        """The run in the script that ``bash train.sh`` (or ``sbatch``, ``./train.sh``) starts."""
+        for word in command.words:
+            if not known(word.value) or word.text.startswith("-"):
+                continue
+            path = self.project.find(word.text, "", command.directory)
+            within = [run for run in runs if path is not None and run.location.path == path]
+            if within:
+                return min(within, key=self._order)
+        return None
+
+    def _order(self, run: Run) -> tuple[Any, ...]:
+        """Least is the most complete training run; ties go to the first in path order."""
+        path = run.location.path
+        detected = self.detection.training if self.detection is not None else run.framework
+        size = run.launcher.world_size
+        return (
+            _KIND_RANK[run.kind],
+            run.framework != detected,
+            bool(_TRIAL.search(path)),
+            bool(_EXAMPLE.search(path)),
+            run.command is None and run.place.document is None,
+            -(
+                sum(setting.known for setting in run.settings.values())
+                + 3 * bool(size and size > 1)
+            ),
+            path.count("/"),
+            run.location,
+        )
+
+
+def _primary_first(runs: Sequence[Run], primary: Run) -> tuple[Run, ...]:
+    rest = sorted((run for run in runs if run is not primary), key=lambda run: run.location)
+    return (dataclasses.replace(primary, primary=True), *rest)
+
+
+def _distinct(runs: Sequence[Run]) -> list[Run]:
+    """Runs with distinct ids: those of one line also get their column."""
+    seen: set[str] = set()
+    found: list[Run] = []
+    for run in runs:
+        name = run.id
+        if name in seen:
+            name = f"{run.id}:{run.location.column}"
+        serial = 2
+        while name in seen:
+            name = f"{run.id}:{run.location.column}-{serial}"
+            serial += 1
+        seen.add(name)
+        found.append(run if name == run.id else dataclasses.replace(run, id=name))
+    return found
+
+
+def _same(one: Command, other: Command) -> bool:
+    return [word.text for word in one.words] == [word.text for word in other.words]
+
+
+def _is_script(file: PythonFile) -> bool:
+    """Whether ``file`` does something when run: a main guard, or calls at the top level."""
+    if file.has_main or file.path.endswith(".ipynb"):
+        return True
+    return any(not call.scope and not call.is_decorator for call in file.calls)
+
+
+def _is_framework_code(path: str, reach: Reach) -> bool:
+    """Whether ``path`` lies in a framework's own package, checked out in the project."""
+    parts = path.split("/")
+    at = 1 if parts[0] == "src" else 0
+    if len(parts) <= at + 1 or parts[at] not in FRAMEWORK_PACKAGES:
+        return False
+    return "/".join([*parts[: at + 1], "__init__.py"]) in reach.project.files
+
+
+# --- commands ---------------------------------------------------------------------------
+
+
+def _commands(project: Project) -> Iterator[Found]:
+    for script in project.scripts():
+        for command in script.commands:
+            yield Found(command, Origins(script=script))
+    for config in project.configs():
+        for command in config.commands:
+            yield Found(command, Origins(job=config))
+    for file in project.python_files():
+        for command in file.shell:
+            yield Found(command, Origins(notebook=file))
+        for call in file.calls:
+            if _STARTERS.fullmatch(call.name):
+                for command in _started(call):
+                    yield Found(command, Origins(notebook=file))
+
+
+def _started(call: Call) -> tuple[Command, ...]:
+    """Commands that a ``subprocess`` call with a literal command starts."""
+    argument = call.positional[0] if call.positional else call.keywords.get("args")
+    value = argument.value if argument is not None else None
+    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
+        value = " ".join(shlex.quote(item) for item in value)
+    if not isinstance(value, str) or not _TRACE.search(value):
+        return ()
+    from flake8_gpu_training.sources.shell import read_command_line
+
+    return tuple(_moved(c, call.location) for c in read_command_line(value, call.location.path))
+
+
+_TRACE = re.compile(
+    r"torchrun|torch\.distributed|accelerate|deepspeed|swift|megatron|llamafactory|ff-train|vllm"
+    r"|sglang|trl|\.py\b"
+)
+
+
+def _moved(command: Command, place: Location) -> Command:
+    """``command`` with every place at ``place``: its words are no text of the file."""
+    words = tuple(dataclasses.replace(word, location=place, raw="") for word in command.words)
+    return dataclasses.replace(command, words=words, location=place, end=None)

@@ -1,0 +1,335 @@
+"""Reads a command as a launch: who starts the processes, what they run, with which flags."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Optional
+
+from flake8_gpu_training.facts import EMPTY, Command, Setting, Word, known
+from flake8_gpu_training.runs.model import RunKind
+from flake8_gpu_training.runs.settings import is_flag, option_name, parse_arguments
+
+# Flags that take no value; all others take one (accelerate 1.15 commands/launch.py,
+# deepspeed 0.16 launcher/runner.py, torch 2.9 distributed/run.py).
+_ACCELERATE_SWITCHES = frozenset(
+    """
+    h help quiet q cpu multi_gpu tpu ipex enable_cpu_affinity dynamo_use_fullgraph
+    dynamo_use_dynamic dynamo_use_regional_compilation use_deepspeed use_fsdp
+    use_parallelism_config use_megatron_lm same_network m module no_python tpu_cluster
+    no_tpu_cluster tpu_use_sudo vm env downcast_bf16 fp8_use_autocast_during_eval debug use_xpu
+    """.split()  # noqa: SIM905
+)
+_DEEPSPEED_SWITCHES = frozenset(
+    """
+    module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training
+    bind_cores_to_rank h help
+    """.split()  # noqa: SIM905
+)
+_TORCHRUN_SWITCHES = frozenset(
+    "standalone m module no_python run_path virtual_local_rank use_env h help".split()  # noqa: SIM905
+)
+_PYTHON_VALUE_FLAGS = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+
+_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)(?:\d(?:\.\d+)?)?(?:\.exe)?")
+_PYTHON_RAW = re.compile(r"\$\{?\w*PYTHON\w*(?::?[-=].*)?\}?", re.IGNORECASE)
+
+_TORCHRUN_MODULES = frozenset({"torch.distributed.run", "torch.distributed.launch"})
+_ACCELERATE_MODULES = frozenset(
+    {"accelerate.commands.launch", "accelerate.commands.accelerate_cli"}
+)
+_DEEPSPEED_MODULES = frozenset({"deepspeed.launcher.runner"})
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A known command-line program that trains or serves.
+
+    ``subcommands`` says what each does; ``scripts`` are endings of paths and ``modules`` the
+    module names that are the same program (``{}`` stands for the subcommand).
+    """
+
+    framework: str
+    subcommands: Mapping[str, RunKind]
+    default: str = ""
+
+
+_TRAIN, _SERVE, _INFER, _OTHER = RunKind.TRAIN, RunKind.SERVE, RunKind.INFER, RunKind.OTHER
+_SWIFT = Tool(
+    "swift",
+    {
+        "sft": _TRAIN,
+        "pt": _TRAIN,
+        "rlhf": _TRAIN,
+        "infer": _INFER,
+        "eval": _INFER,
+        "sample": _INFER,
+        "deploy": _SERVE,
+        "rollout": _SERVE,
+        "app": _SERVE,
+        "export": _OTHER,
+    },
+)
+_MEGATRON_SWIFT = Tool(
+    "swift",
+    {"sft": _TRAIN, "pt": _TRAIN, "rlhf": _TRAIN, "export": _OTHER},
+)
+_LLAMAFACTORY = Tool(
+    "llamafactory",
+    {
+        "train": _TRAIN,
+        "api": _SERVE,
+        "chat": _INFER,
+        "webchat": _SERVE,
+        "eval": _INFER,
+        "export": _OTHER,
+    },
+)
+_FLOW_FACTORY = Tool("flow_factory", {"train": _TRAIN}, "train")
+_VLLM = Tool("vllm", {"serve": _SERVE, "run-batch": _INFER, "bench": _INFER})
+_SGLANG = Tool("sglang", {"serve": _SERVE, "generate": _INFER})
+_TRL = Tool(
+    "hf_trainer",
+    {
+        "sft": _TRAIN,
+        "dpo": _TRAIN,
+        "grpo": _TRAIN,
+        "kto": _TRAIN,
+        "rloo": _TRAIN,
+        "reward": _TRAIN,
+        "orpo": _TRAIN,
+        "gkd": _TRAIN,
+        "vllm-serve": _SERVE,
+    },
+)
+_VERL = Tool("generic", {"train": _TRAIN}, "train")
+
+_PROGRAMS: Mapping[str, tuple[str, Tool]] = {
+    "swift": ("swift", _SWIFT),
+    "megatron": ("megatron", _MEGATRON_SWIFT),
+    "llamafactory-cli": ("llamafactory", _LLAMAFACTORY),
+    "lmf": ("llamafactory", _LLAMAFACTORY),
+    "ff-train": ("flow_factory", _FLOW_FACTORY),
+    "flow-factory-train": ("flow_factory", _FLOW_FACTORY),
+    "vllm": ("vllm", _VLLM),
+    "sglang": ("sglang", _SGLANG),
+    "trl": ("trl", _TRL),
+}
+
+# Scripts and modules that are such a program: pattern of the normalised path or dotted name
+# (dots and slashes alike), program, and its subcommand ("" : the first argument).
+_SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
+    (re.compile(pattern), program, subcommand)
+    for pattern, program, subcommand in (
+        (r"(?:.*/)?swift/cli/_megatron/(sft|pt|rlhf|export)", "megatron", r"\1"),
+        (
+            r"(?:.*/)?swift/cli/(sft|pt|rlhf|infer|eval|deploy|rollout|app|export|sample)",
+            "swift",
+            r"\1",
+        ),
+        (r"(?:.*/)?swift/cli/main", "swift", ""),
+        (r"(?:.*/)?llamafactory/(?:cli|launcher)", "llamafactory-cli", ""),
+        (r"(?:.*/)?llamafactory/train/tuner", "llamafactory-cli", "train"),
+        (r"(?:.*/)?flow_factory/(?:cli|train)", "ff-train", "train"),
+        (r"(?:.*/)?vllm/entrypoints/(?:openai/)?api_server", "vllm", "serve"),
+        (r"(?:.*/)?vllm/entrypoints/openai/run_batch", "vllm", "run-batch"),
+        (r"(?:.*/)?vllm/entrypoints/cli/main", "vllm", ""),
+        (r"(?:.*/)?sglang/launch_server", "sglang", "serve"),
+        (r"(?:.*/)?sglang/srt/entrypoints/http_server", "sglang", "serve"),
+        (r"(?:.*/)?trl/scripts/(sft|dpo|grpo|kto|rloo|reward|orpo|gkd)", "trl", r"\1"),
+        (r"(?:.*/)?trl/scripts/vllm_serve", "trl", "vllm-serve"),
+    )
+)
+_VERL_SCRIPT = re.compile(
+    r"(?:.*/)?verl/trainer/(?:fsdp_sft_trainer|sft_trainer(?:_ray)?|main_ppo(?:_sync)?|main_eval)"
+)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command taken apart.
+
+    ``launcher`` starts the processes (``torchrun``, ``accelerate``, ``deepspeed``,
+    ``python``, or the program itself when it does so, as ``swift`` does). ``program`` is
+    a known program's name and ``subcommand`` what it is to do; else ``script`` is the
+    word that names a Python file, or a module when ``is_module``.
+    """
+
+    command: Command
+    launcher: str
+    options: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
+    program: str = ""
+    framework: str = ""
+    kind: RunKind = RunKind.TRAIN
+    subcommand: str = ""
+    script: Optional[Word] = None
+    is_module: bool = False
+    arguments: tuple[Word, ...] = ()
+    is_open: bool = False
+
+
+def read_launch(command: Command) -> Optional[Launch]:
+    """``command`` as a launch, or None when it starts no Python program we follow."""
+    words = command.words
+    if not words:
+        return None
+    name = posixpath.basename(words[0].text)
+    if _PYTHON.fullmatch(words[0].text) or _PYTHON_RAW.fullmatch(words[0].raw):
+        return _python(command, words[1:])
+    if name == "torchrun":
+        return _started(command, "torchrun", words[1:], _TORCHRUN_SWITCHES)
+    if name == "deepspeed":
+        return _started(command, "deepspeed", words[1:], _DEEPSPEED_SWITCHES)
+    if name == "accelerate":
+        if len(words) > 1 and words[1].text == "launch":
+            return _started(command, "accelerate", words[2:], _ACCELERATE_SWITCHES)
+        return None
+    if name == "accelerate-launch":
+        return _started(command, "accelerate", words[1:], _ACCELERATE_SWITCHES)
+    if name in _PROGRAMS and known(words[0].value):
+        return _program(command, "", EMPTY, name, "", words[1:])
+    return None
+
+
+def _python(command: Command, words: Sequence[Word]) -> Optional[Launch]:
+    at = 0
+    while at < len(words):
+        text = words[at].text
+        if text == "-m" or (text.startswith("-") and text.endswith("m") and len(text) == 3):
+            return _module(command, words[at + 1 :])
+        if text == "-c" or text == "-":
+            return None
+        if not text.startswith("-"):
+            break
+        at += 2 if text in _PYTHON_VALUE_FLAGS else 1
+    if at >= len(words):
+        return None
+    return _script(command, "python", EMPTY, words[at], False, words[at + 1 :])
+
+
+def _module(command: Command, words: Sequence[Word]) -> Optional[Launch]:
+    if not words:
+        return None
+    module, rest = words[0].text, words[1:]
+    if module in _TORCHRUN_MODULES:
+        return _started(command, "torchrun", rest, _TORCHRUN_SWITCHES)
+    if module in _ACCELERATE_MODULES:
+        if rest and rest[0].text == "launch":
+            rest = rest[1:]
+        return _started(command, "accelerate", rest, _ACCELERATE_SWITCHES)
+    if module in _DEEPSPEED_MODULES:
+        return _started(command, "deepspeed", rest, _DEEPSPEED_SWITCHES)
+    return _script(command, "python", EMPTY, words[0], True, rest)
+
+
+def _started(
+    command: Command, launcher: str, words: Sequence[Word], switches: frozenset[str]
+) -> Optional[Launch]:
+    """A launch by a program whose own flags come before the script."""
+    at = _first_positional(words, switches)
+    own = parse_arguments(words[:at], switches=switches, single=True)
+    if at >= len(words):
+        return None
+    is_module = any(own.settings.get(name) is not None for name in ("m", "module"))
+    target, rest = words[at], words[at + 1 :]
+    no_python = own.settings.get("no_python") is not None
+    launched = _script(command, launcher, own.settings, target, is_module, rest, no_python)
+    if launched is None or not own.is_open:
+        return launched
+    return Launch(**{**vars(launched), "is_open": True})
+
+
+def _first_positional(words: Sequence[Word], switches: frozenset[str]) -> int:
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if is_flag(word.text):
+            name, equals, _ = word.text.partition("=")
+            at += 1 if equals or option_name(name) in switches else 2
+        elif not known(word.value) and not _may_be_script(word):
+            at += 1
+        else:
+            break
+    return at
+
+
+def _may_be_script(word: Word) -> bool:
+    """Whether an unknown word in the script's place is a script rather than more flags."""
+    return word.raw.strip("\"'").endswith(".py")
+
+
+def _script(
+    command: Command,
+    launcher: str,
+    options: Mapping[str, Setting],
+    target: Word,
+    is_module: bool,
+    rest: Sequence[Word],
+    no_python: bool = False,
+) -> Optional[Launch]:
+    text = target.text
+    if is_module:
+        path = text.replace(".", "/")
+    else:
+        path = text[:-3] if text.endswith(".py") else text
+        name = posixpath.basename(text)
+        if name in _PROGRAMS and (no_python or "/bin/" in text or "/" not in text):
+            return _program(command, launcher, options, name, "", rest)
+    for pattern, program, subcommand in _SCRIPTS:
+        match = pattern.fullmatch(path)
+        if match is not None:
+            name = match.expand(subcommand)
+            return _program(command, launcher, options, program, name, rest, target)
+    if _VERL_SCRIPT.fullmatch(path):
+        return Launch(
+            command,
+            launcher,
+            options,
+            "verl",
+            "generic",
+            _TRAIN,
+            "train",
+            target,
+            is_module,
+            tuple(rest),
+        )
+    return Launch(
+        command, launcher, options, script=target, is_module=is_module, arguments=tuple(rest)
+    )
+
+
+def _program(
+    command: Command,
+    launcher: str,
+    options: Mapping[str, Setting],
+    name: str,
+    subcommand: str,
+    words: Sequence[Word],
+    script: Optional[Word] = None,
+) -> Optional[Launch]:
+    program, tool = _PROGRAMS[name]
+    if not subcommand and tool.default:
+        subcommand = tool.default
+    if not subcommand:
+        if not words:
+            return None
+        subcommand, words = words[0].text, words[1:]
+    kind = tool.subcommands.get(subcommand)
+    if kind is None:
+        return None
+    if program == "megatron":
+        launcher = launcher or "megatron"
+    return Launch(
+        command,
+        launcher or program,
+        options,
+        program,
+        tool.framework,
+        kind,
+        subcommand,
+        script,
+        False,
+        tuple(words),
+    )

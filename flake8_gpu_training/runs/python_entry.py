@@ -1,0 +1,552 @@
+"""What Python files train or serve, and the settings their constructors and parsers give."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import (
+    EMPTY,
+    Argument,
+    Call,
+    ClassDef,
+    Document,
+    Location,
+    Option,
+    Origin,
+    PythonFile,
+    Setting,
+    Unknown,
+    known,
+)
+from flake8_gpu_training.runs.model import RunKind
+from flake8_gpu_training.runs.settings import Arguments, option_name, renamed
+
+TRAINER_ARGUMENTS = frozenset(
+    """
+    TrainingArguments Seq2SeqTrainingArguments SFTConfig DPOConfig GRPOConfig KTOConfig ORPOConfig
+    CPOConfig RewardConfig PPOConfig PPOv2Config RLOOConfig GKDConfig OnlineDPOConfig XPOConfig
+    NashMDConfig BCOConfig PRMConfig SDPOConfig MiniLLMConfig IterativeSFTConfig AlignPropConfig
+    DDPOConfig SentenceTransformerTrainingArguments CrossEncoderTrainingArguments
+    SparseEncoderTrainingArguments ORTTrainingArguments GaudiTrainingArguments
+    UnslothTrainingArguments
+    """.split()  # noqa: SIM905
+)
+"""Argument classes of the Hugging Face Trainer family."""
+
+TRAINER_ROOTS = frozenset({"transformers", "trl", "sentence_transformers", "unsloth", "optimum"})
+_TRAINERS = re.compile(r"(?:[A-Za-z0-9]*)Trainer")
+_ARGUMENT_PARSERS = frozenset({"HfArgumentParser", "TrlParser", "H4ArgumentParser"})
+_SWIFT_MAINS: Mapping[str, tuple[str, RunKind]] = MappingProxyType(
+    {
+        "sft_main": ("sft", RunKind.TRAIN),
+        "pt_main": ("pt", RunKind.TRAIN),
+        "rlhf_main": ("rlhf", RunKind.TRAIN),
+        "infer_main": ("infer", RunKind.INFER),
+        "deploy_main": ("deploy", RunKind.SERVE),
+        "rollout_main": ("rollout", RunKind.SERVE),
+        "eval_main": ("eval", RunKind.INFER),
+        "megatron_sft_main": ("sft", RunKind.TRAIN),
+        "megatron_pt_main": ("pt", RunKind.TRAIN),
+        "megatron_rlhf_main": ("rlhf", RunKind.TRAIN),
+    }
+)
+_SWIFT_ARGUMENTS = re.compile(
+    r"(?:Megatron)?(?:Sft|Train|Training|Pretrain|RLHF|Infer|Deploy)Arguments"
+)
+_VLLM_ENGINES = frozenset({"LLM", "EngineArgs", "AsyncEngineArgs"})
+_SGLANG_ENGINES = frozenset({"Engine", "Runtime", "ServerArgs"})
+_LIGHTNING = frozenset({"pytorch_lightning", "lightning", "lightning_fabric"})
+_BACKWARD = frozenset({"backward", "manual_backward"})
+_UNREADABLE_PARSERS = frozenset(
+    {"parse_known_args", "compose", "cli", "CLI", "LightningCLI", "parse", "from_cli"}
+)
+_PATH = re.compile(r"[\w.]+(?:\[['\"][\w./-]+['\"]\]|\.\w+)*")
+_NAMESPACES = frozenset(
+    """
+    args arg opt opts options flags FLAGS hparams hps cfg config conf configs params
+    cli_args cmd_args self.args self.opt self.cfg self.config self.hparams
+    """.split()  # noqa: SIM905
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+# Boolean parameters of TrainingArguments that are true by default and get a ``--no_`` flag.
+_NEGATABLE = frozenset(
+    ["dataloader_pin_memory", "remove_unused_columns", "save_safetensors", "gradient_checkpointing"]
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One job that Python files do.
+
+    ``constructor`` builds the arguments (or the engine) and is where a missing one would be
+    written; ``from_flags``: an HfArgumentParser reads them from the command line instead.
+    """
+
+    framework: str
+    kind: RunKind
+    location: Location
+    constructor: Optional[Call] = None
+    from_flags: bool = False
+    classes: tuple[ClassDef, ...] = ()
+    subcommand: str = ""
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class Program:
+    """A script and the project's modules it reaches; the script comes first."""
+
+    files: tuple[PythonFile, ...]
+    problems: bool = False
+
+    @property
+    def script(self) -> PythonFile:
+        """The file that is run."""
+        return self.files[0]
+
+    def calls(self) -> Iterator[Call]:
+        """Calls of all files, the script's first."""
+        for file in self.files:
+            yield from file.calls
+
+    def options(self) -> list[Option]:
+        """Command-line options that any of the files declares."""
+        return [option for file in self.files for option in file.options]
+
+    def classes(self) -> dict[str, ClassDef]:
+        """Classes by their last name."""
+        found: dict[str, ClassDef] = {}
+        for file in self.files:
+            for item in file.classes:
+                found.setdefault(item.name.rpartition(".")[2], item)
+        return found
+
+
+def entries_of(program: Program) -> tuple[Entry, ...]:
+    """The jobs that ``program`` does; none when it neither trains nor serves."""
+    found = [
+        *_known_mains(program),
+        *_trainer_entries(program),
+    ]
+    if not found:
+        found = list(_engine_entries(program))
+    if not any(entry.kind is RunKind.TRAIN for entry in found):
+        found = [*_loop_entries(program), *found]
+    return tuple(found)
+
+
+def may_train(file: PythonFile) -> bool:
+    """Whether ``file`` by itself trains or serves."""
+    return bool(entries_of(Program((file,))))
+
+
+# --- known main functions ------------------------------------------------------------
+
+
+def _known_mains(program: Program) -> Iterator[Entry]:
+    for call in program.script.calls:
+        root = call.name.partition(".")[0]
+        if call.method == "run_exp" and root in ("llamafactory", "llmtuner"):
+            yield Entry(
+                "llamafactory", RunKind.TRAIN, call.location, from_flags=True, subcommand="train"
+            )
+        elif root == "swift" and call.method in _SWIFT_MAINS:
+            yield _swift_entry(program, call)
+        elif root == "swift" and call.receiver.rpartition(".")[2] in ("SwiftSft", "SwiftRLHF"):
+            continue
+
+
+def _swift_entry(program: Program, main: Call) -> Entry:
+    subcommand, kind = _SWIFT_MAINS[main.method]
+    for call in program.script.calls:
+        if call.name.startswith("swift.") and _SWIFT_ARGUMENTS.fullmatch(call.method):
+            return Entry(
+                "swift", kind, call.location, call, subcommand=subcommand, is_open=call.is_open
+            )
+    reads_flags = not main.positional and not main.keywords
+    return Entry("swift", kind, main.location, None, reads_flags, (), subcommand, not reads_flags)
+
+
+# --- the Hugging Face Trainer family ---------------------------------------------------
+
+
+def _trainer_entries(program: Program) -> Iterator[Entry]:
+    classes = program.classes()
+    made = [call for call in program.calls() if _is_arguments(call.name, classes)]
+    parsers = [call for call in program.calls() if call.method in _ARGUMENT_PARSERS]
+    framework = "videox_fun" if _imports(program.script, "videox_fun") else "hf_trainer"
+    found = False
+    for call in made:
+        found = True
+        parents = _lineage(call.method, classes)
+        yield Entry(
+            framework, RunKind.TRAIN, call.location, call, False, parents, is_open=call.is_open
+        )
+    if found:
+        return
+    for call in parsers:
+        names = _IDENTIFIER.findall(" ".join(a.text for a in _all_arguments(call)))
+        if any(_is_arguments_class(name, classes) for name in names):
+            parents = tuple(item for name in names for item in _lineage(name, classes))
+            yield Entry(framework, RunKind.TRAIN, call.location, None, True, parents)
+            return
+    for call in program.calls():
+        if _is_trainer(call, classes):
+            yield Entry(framework, RunKind.TRAIN, call.location, None, is_open=True)
+            return
+
+
+def _all_arguments(call: Call) -> list[Argument]:
+    return [*call.positional, *call.keywords.values()]
+
+
+def _is_arguments(name: str, classes: Mapping[str, ClassDef]) -> bool:
+    root, _, _ = name.partition(".")
+    last = name.rpartition(".")[2]
+    if last in TRAINER_ARGUMENTS:
+        return root in TRAINER_ROOTS or _is_arguments_class(last, classes)
+    return _is_arguments_class(last, classes) and last in classes
+
+
+def _is_arguments_class(name: str, classes: Mapping[str, ClassDef]) -> bool:
+    if name in TRAINER_ARGUMENTS and name not in classes:
+        return True
+    return any(
+        base.rpartition(".")[2] in TRAINER_ARGUMENTS
+        for item in _lineage(name, classes)
+        for base in item.bases
+    )
+
+
+def _lineage(name: str, classes: Mapping[str, ClassDef]) -> tuple[ClassDef, ...]:
+    """The project's class ``name`` and those it derives from, nearest first."""
+    found: list[ClassDef] = []
+    waiting = [name]
+    while waiting and len(found) < 32:
+        item = classes.get(waiting.pop(0))
+        if item is None or item in found:
+            continue
+        found.append(item)
+        waiting += [base.rpartition(".")[2] for base in item.bases]
+    return tuple(found)
+
+
+def _is_trainer(call: Call, classes: Mapping[str, ClassDef]) -> bool:
+    """Whether ``call`` builds a Trainer of the family, or of a project class derived from one."""
+    if not _TRAINERS.fullmatch(call.method):
+        return False
+    if call.name.partition(".")[0] in TRAINER_ROOTS:
+        return True
+    return any(
+        base.partition(".")[0] in TRAINER_ROOTS and base.endswith("Trainer")
+        for item in _lineage(call.method, classes)
+        for base in item.bases
+    )
+
+
+def _imports(file: PythonFile, root: str) -> bool:
+    return any(item.module.partition(".")[0] == root for item in file.imports)
+
+
+# --- loops and engines -----------------------------------------------------------------
+
+
+def _loop_entries(program: Program) -> Iterator[Entry]:
+    """A training loop of one's own, Lightning's ``fit``, or DeepSpeed's engine."""
+    framework = "videox_fun" if _imports(program.script, "videox_fun") else "generic"
+    for call in program.calls():
+        if call.method == "Trainer" and call.name.partition(".")[0] in _LIGHTNING:
+            yield Entry(framework, RunKind.TRAIN, call.location, call, is_open=call.is_open)
+            return
+    for file in program.files:
+        for loop in file.loops:
+            if loop.trains:
+                yield Entry(framework, RunKind.TRAIN, loop.location)
+                return
+    if not any(_uses_torch(file) for file in program.files):
+        return
+    for call in program.calls():
+        if call.method in _BACKWARD or call.name == "deepspeed.initialize":
+            yield Entry(framework, RunKind.TRAIN, call.location)
+            return
+
+
+def _uses_torch(file: PythonFile) -> bool:
+    return any(
+        item.module.partition(".")[0] in ("torch", "accelerate", "deepspeed", "lightning")
+        for item in file.imports
+    )
+
+
+def _engine_entries(program: Program) -> Iterator[Entry]:
+    for call in program.calls():
+        root = call.name.partition(".")[0]
+        if root == "vllm" and call.method in _VLLM_ENGINES:
+            yield Entry("vllm", RunKind.INFER, call.location, call, is_open=call.is_open)
+        elif root == "sglang" and call.method in _SGLANG_ENGINES:
+            yield Entry("sglang", RunKind.INFER, call.location, call, is_open=call.is_open)
+
+
+# --- values that the command line gives --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """What ``args`` holds: a flag's value where one is given, else the option's default.
+
+    ``documents``: configuration files that the script reads, for ``cfg["train"]["lr"]``.
+    """
+
+    values: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
+    changed: frozenset[str] = frozenset()
+    names: frozenset[str] = _NAMESPACES
+    documents: tuple[Document, ...] = ()
+
+    def resolve(self, value: Any) -> Optional[Setting]:
+        """The setting that an unknown value like ``args.lr`` stands for, or None."""
+        if not isinstance(value, Unknown) or not _PATH.fullmatch(value.reason):
+            return None
+        parts = re.findall(r"[\w-]+", value.reason.replace("self.", "self-", 1))
+        parts[0] = parts[0].replace("self-", "self.")
+        if len(parts) < 2 or parts[0] not in self.names or value.reason in self.changed:
+            return None
+        if len(parts) == 2 and parts[1] in self.values:
+            return self.values[parts[1]]
+        return self._in_documents(parts[1:])
+
+    def _in_documents(self, parts: Sequence[str]) -> Optional[Setting]:
+        found = [d for d in self.documents if d.get(".".join(parts)) is not None]
+        if len(found) != 1:
+            return None
+        node = found[0].root
+        entry = None
+        for part in parts:
+            entry = node.mapping[part]
+            node = entry.node
+        if entry is None or node.kind == "mapping":
+            return None
+        return Setting(
+            parts[-1],
+            node.plain(),
+            entry.location,
+            Origin.FILE,
+            text=node.text,
+            value_location=(node.content or node.location) if node.text else None,
+        )
+
+
+def namespace_of(
+    program: Program, given: Arguments, documents: tuple[Document, ...] = ()
+) -> Namespace:
+    """The namespace that the program's parsers fill from the ``given`` arguments."""
+    values: dict[str, Setting] = {}
+    for option in program.options():
+        if option.name and option.name not in values:
+            values[option.name] = Setting(
+                option.name, option.default, option.location, Origin.DEFAULT
+            )
+    flags = named_by_options(given.settings, program.options())
+    if given.is_open:
+        # The unread words may set any option: defaults prove nothing then.
+        values = {
+            name: dataclasses.replace(setting, value=Unknown("unread arguments of the command"))
+            for name, setting in values.items()
+        }
+    values.update(flags)
+    changed = frozenset(s.name for file in program.files for s in file.attributes)
+    names = set(_NAMESPACES)
+    for call in program.calls():
+        if call.method.startswith("parse_"):
+            names.update(name for name in _IDENTIFIER.findall(call.assigned_to))
+    return Namespace(values, changed, frozenset(names), documents)
+
+
+def switches_of(program: Program) -> frozenset[str]:
+    """Flags (underscored) of the program that take no value."""
+    return frozenset(
+        option_name(flag)
+        for option in program.options()
+        for flag in option.flags
+        if option.action.startswith(("store_", "count", "append_const"))
+        or "Boolean" in option.action
+    )
+
+
+def named_by_options(
+    settings: Mapping[str, Setting], options: Iterable[Option]
+) -> dict[str, Setting]:
+    """Flags under the names their options have in the script."""
+    by_flag = {option_name(flag): option for option in options for flag in option.flags}
+    found: dict[str, Setting] = {}
+    for name, setting in settings.items():
+        option = by_flag.get(name)
+        if option is None:
+            negated = by_flag.get(name[3:]) if name.startswith("no_") else None
+            if negated is not None and "Boolean" in negated.action:
+                found[negated.name] = dataclasses.replace(
+                    renamed(setting, negated.name), value=False
+                )
+            else:
+                found[name] = setting
+            continue
+        value = setting.value
+        if option.action == "store_false" and value is True:
+            value = False
+        found[option.name] = dataclasses.replace(renamed(setting, option.name), value=value)
+    return found
+
+
+def bind(file: PythonFile, namespace: Namespace) -> PythonFile:
+    """``file`` with the values that the command line decides filled in."""
+    calls = tuple(_bind_call(call, namespace) for call in file.calls)
+    if all(new is old for new, old in zip(calls, file.calls)):
+        return file
+    return dataclasses.replace(file, calls=calls)
+
+
+def _bind_call(call: Call, namespace: Namespace) -> Call:
+    positional = tuple(_bind_argument(a, namespace) for a in call.positional)
+    keywords = {name: _bind_argument(a, namespace) for name, a in call.keywords.items()}
+    unchanged = all(new is old for new, old in zip(positional, call.positional)) and all(
+        new is call.keywords[name] for name, new in keywords.items()
+    )
+    if unchanged:
+        return call
+    return dataclasses.replace(call, positional=positional, keywords=MappingProxyType(keywords))
+
+
+def _bind_argument(argument: Argument, namespace: Namespace) -> Argument:
+    found = namespace.resolve(argument.value)
+    if found is None or not found.known:
+        return argument
+    return dataclasses.replace(argument, value=found.value)
+
+
+# --- settings ------------------------------------------------------------------------------
+
+
+def constructor_settings(
+    entry: Entry, program: Program, namespace: Namespace
+) -> dict[str, Setting]:
+    """Settings that the entry's constructor call gives, ``args.x`` followed to its flag."""
+    call = entry.constructor
+    if call is None:
+        return {}
+    found: dict[str, Setting] = {}
+    if call.positional and entry.framework == "hf_trainer":
+        found["output_dir"] = _from_argument("output_dir", call.positional[0], namespace)
+    elif call.positional and call.method == "LLM":
+        found["model"] = _from_argument("model", call.positional[0], namespace)
+    for name, argument in call.keywords.items():
+        found[name] = _from_argument(name, argument, namespace)
+    for setting in _assigned_later(call, program):
+        found[setting.name] = setting
+    return found
+
+
+def _from_argument(name: str, argument: Argument, namespace: Namespace) -> Setting:
+    passed = namespace.resolve(argument.value)
+    if passed is not None:
+        return renamed(passed, name)
+    editable = argument.value_location is not None and 0 < len(argument.text) < 200
+    return Setting(
+        name,
+        argument.value,
+        argument.location,
+        Origin.CONSTRUCTOR,
+        text=argument.text if editable else "",
+        value_location=argument.value_location if editable else None,
+    )
+
+
+def _assigned_later(call: Call, program: Program) -> Iterator[Setting]:
+    """``training_args.bf16 = True`` after ``training_args = TrainingArguments(...)``."""
+    if not _IDENTIFIER.fullmatch(call.assigned_to):
+        return
+    for file in program.files:
+        if file.path != call.location.path:
+            continue
+        for attribute in file.attributes:
+            owner, _, name = attribute.name.rpartition(".")
+            place = attribute.location
+            if owner == call.assigned_to and place and place.line > call.location.line:
+                yield dataclasses.replace(attribute, name=name, origin=Origin.CONSTRUCTOR)
+
+
+def class_settings(entry: Entry) -> dict[str, Setting]:
+    """Defaults that the project's own argument classes declare."""
+    found: dict[str, Setting] = {}
+    for item in entry.classes:
+        for name, setting in item.fields.items():
+            if name not in found and not (known(setting.value) and setting.value is None):
+                found[name] = dataclasses.replace(setting, origin=Origin.DEFAULT)
+    return found
+
+
+def flag_settings(given: Arguments) -> dict[str, Setting]:
+    """Flags of an HfArgumentParser: ``--no_x`` of a boolean is ``x`` false."""
+    found: dict[str, Setting] = {}
+    for name, setting in given.settings.items():
+        if name.startswith("no_") and name[3:] in _NEGATABLE:
+            found[name[3:]] = dataclasses.replace(renamed(setting, name[3:]), value=False)
+        else:
+            found[name] = setting
+    return found
+
+
+def is_unreadable(program: Program) -> bool:
+    """Whether the script takes its configuration in a way that is not followed."""
+    if any(
+        root in _roots(program) for root in ("hydra", "fire", "jsonargparse", "tyro", "draccus")
+    ):
+        return True
+    return any(
+        call.method in _UNREADABLE_PARSERS and call.method == "parse_known_args"
+        for call in program.script.calls
+    )
+
+
+def _roots(program: Program) -> set[str]:
+    return {item.module.partition(".")[0] for file in program.files for item in file.imports}
+
+
+# --- modules of the project that a script imports --------------------------------------------
+
+FRAMEWORK_PACKAGES = frozenset(
+    """
+    trl transformers swift llamafactory llmtuner vllm sglang verl accelerate deepspeed
+    flow_factory videox_fun diffusers megatron peft
+    """.split()  # noqa: SIM905
+)
+"""Packages that are the framework itself: their code is not the user's to tune."""
+
+
+def local_modules(file: PythonFile) -> Iterator[tuple[str, ...]]:
+    """For each import, the paths (from some source root) where its module may lie."""
+    folder = file.path.rpartition("/")[0]
+    for item in file.imports:
+        module, name = item.module, item.name
+        if module.startswith("."):
+            level = len(module) - len(module.lstrip("."))
+            base = folder.split("/") if folder else []
+            if level - 1 > len(base):
+                continue
+            base = base[: len(base) - (level - 1)]
+            parts = [*base, *[part for part in module.lstrip(".").split(".") if part]]
+            yield _candidates(parts, name)
+        elif module.partition(".")[0] not in FRAMEWORK_PACKAGES:
+            yield _candidates(module.split("."), name)
+
+
+def _candidates(parts: Sequence[str], name: str) -> tuple[str, ...]:
+    path = "/".join(parts)
+    lead = f"{path}/" if path else ""
+    found = [f"{lead}{name}.py", f"{lead}{name}/__init__.py"] if name and name != "*" else []
+    if path:
+        found += [f"{path}.py", f"{path}/__init__.py"]
+    return tuple(found)

@@ -1,0 +1,185 @@
+"""Follows a run through a project: command to script, script to modules, name to document."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from typing import Optional, Union
+
+from flake8_gpu_training.facts import (
+    Command,
+    ConfigFile,
+    Document,
+    Heredoc,
+    Location,
+    PythonFile,
+    ScriptFile,
+    Word,
+)
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.configs import first_document
+from flake8_gpu_training.runs.processes import read_hostfile
+from flake8_gpu_training.runs.python_entry import Entry, Program, entries_of, local_modules
+
+MAX_MODULES = 80
+"""Modules that are followed from one script."""
+MAX_HEREDOC = 200_000
+_CONFIG_SUFFIXES = (".yaml", ".yml", ".json", ".json5", ".jsonc", ".toml")
+_KNOWN_TAIL = re.compile(r"(?:\$\{?\w+[^}/]*\}?|\$\([^()]*\)|`[^`]*`)/([\w./-]+)$")
+
+Writer = Union[ScriptFile, PythonFile, None]
+
+
+class Reach:
+    """Resolves names within a project; every script and document is followed once."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._programs: dict[str, Optional[Program]] = {}
+        self._entries: dict[str, tuple[Entry, ...]] = {}
+        self._hostfiles: dict[str, Optional[tuple[int, int]]] = {}
+        self._paths = frozenset(project.files)
+
+    # --- scripts ---
+
+    def script(self, word: Word, is_module: bool, command: Command) -> Optional[str]:
+        """Path of the Python file that ``word`` of ``command`` names."""
+        text = word.text.strip("\"'")
+        if is_module:
+            dotted = text.replace(".", "/")
+            names = [f"{dotted}.py", f"{dotted}/__main__.py"]
+            names += [f"src/{name}" for name in names]
+        elif isinstance(word.value, str):
+            names = [text]
+        else:
+            match = _KNOWN_TAIL.search(text)
+            if match is None:
+                return None
+            names = [match.group(1)]
+        for name in names:
+            found = self.file(name, command)
+            if found is not None and isinstance(self.project.read(found), PythonFile):
+                return found
+        return None
+
+    def file(self, name: str, command: Optional[Command], near: str = "") -> Optional[str]:
+        """The project file ``name`` as ``command`` sees it, else as seen from ``near``."""
+        if command is not None:
+            found = self.project.find(name, command.location.path, command.directory)
+            if found is None and command.directory:
+                found = self.project.find(name, command.location.path)
+            if found is not None:
+                return found
+        return self.project.find(name, near)
+
+    def program(self, path: str) -> Optional[Program]:
+        """The script at ``path`` with the project's modules it reaches."""
+        if path not in self._programs:
+            self._programs[path] = self._follow(path)
+        return self._programs[path]
+
+    def entries(self, path: str) -> tuple[Entry, ...]:
+        """The jobs that the script at ``path`` does."""
+        if path not in self._entries:
+            program = self.program(path)
+            self._entries[path] = entries_of(program) if program is not None else ()
+        return self._entries[path]
+
+    def _follow(self, path: str) -> Optional[Program]:
+        script = self.project.read(path)
+        if not isinstance(script, PythonFile):
+            return None
+        found = {path: script}
+        waiting = [script]
+        while waiting and len(found) < MAX_MODULES:
+            for module in self._modules(waiting.pop(0)):
+                if module.path not in found and len(found) < MAX_MODULES:
+                    found[module.path] = module
+                    waiting.append(module)
+        return Program(tuple(found.values()))
+
+    def _modules(self, file: PythonFile) -> Iterable[PythonFile]:
+        folder = posixpath.dirname(file.path)
+        for candidates in local_modules(file):
+            for candidate in candidates:
+                path = self._module_path(candidate, folder)
+                facts = self.project.read(path) if path is not None else None
+                if isinstance(facts, PythonFile):
+                    yield facts
+                    break
+
+    def _module_path(self, candidate: str, folder: str) -> Optional[str]:
+        """A module beside the script, at the project's root, or under ``src``."""
+        known = self._paths
+        for root in (folder, "", "src"):
+            path = posixpath.normpath(posixpath.join(root, candidate))
+            if path in known:
+                return path
+        # A package's modules import from the folder the package lies in.
+        parent = posixpath.dirname(folder)
+        while parent:
+            path = posixpath.join(parent, candidate)
+            if path in known:
+                return path
+            parent = posixpath.dirname(parent)
+        return None
+
+    # --- documents ---
+
+    def document(
+        self, name: str, command: Optional[Command], writer: Writer = None, near: str = ""
+    ) -> Optional[Document]:
+        """The configuration document that ``name`` stands for.
+
+        ``writer``: the script that may write the file itself, in a here-document.
+        """
+        if not name.endswith(_CONFIG_SUFFIXES):
+            return None
+        written = self._written(name, writer.heredocs) if writer is not None else None
+        if written is not None:
+            return written
+        path = self.file(name, command, near)
+        facts = self.project.read(path) if path is not None else None
+        return first_document(facts) if isinstance(facts, ConfigFile) else None
+
+    def _written(self, name: str, heredocs: Sequence[Heredoc]) -> Optional[Document]:
+        wanted = posixpath.normpath(name)
+        for heredoc in reversed(heredocs):
+            if posixpath.normpath(heredoc.target) == wanted and len(heredoc.text) < MAX_HEREDOC:
+                return heredoc_document(heredoc)
+        return None
+
+    def hostfile(self, name: str, command: Command) -> Optional[tuple[int, int]]:
+        """Nodes and slots of the DeepSpeed hostfile ``name``."""
+        path = self.file(name, command)
+        if path is None:
+            return None
+        if path not in self._hostfiles:
+            self._hostfiles[path] = self._read_hostfile(path)
+        return self._hostfiles[path]
+
+    def _read_hostfile(self, path: str) -> Optional[tuple[int, int]]:
+        try:
+            with (self.project.root / path).open("rb") as file:
+                return read_hostfile(file.read(100_000).decode("utf-8", "replace"))
+        except (OSError, ValueError):
+            return None
+
+
+def heredoc_document(heredoc: Heredoc) -> Optional[Document]:
+    """The document that a here-document holds, with its places in the script."""
+    text = "\n" * (heredoc.location.line - 1) + heredoc.text
+    if heredoc.target.endswith((".yaml", ".yml")):
+        from flake8_gpu_training.sources.yaml_source import read_yaml
+
+        return first_document(read_yaml(text, heredoc.location.path))
+    from flake8_gpu_training.sources.json_source import read_json
+
+    return first_document(read_json(text, heredoc.location.path))
+
+
+def start_of(document: Document) -> Location:
+    """Where a document begins: its first key."""
+    entries = document.root.mapping.values()
+    return min((entry.location for entry in entries), default=document.root.location)
