@@ -1,0 +1,604 @@
+"""The Markdown documents, rendered from the report by the templates beside this module."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional
+
+import jinja2
+
+from flake8_gpu_training.checks.base import Priority, Status
+from flake8_gpu_training.facts import Location, known
+from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run, RunKind
+from report_builder.audits import AUDITS, audit_of
+from report_builder.bottleneck import NAMES
+from report_builder.decision_tree import swift_tree
+from report_builder.recommendations import Recommendation
+from report_builder.report import Report
+from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
+
+MAIN = "static-analysis-report.md"
+_TEMPLATES = Path(__file__).parent / "templates"
+_LISTED_RUNS = 50
+_LISTED_PLACES = 5
+
+_STATUS = {
+    Status.ENABLED: Text("已启用", "on"),
+    Status.PARTIAL: Text("部分启用", "partly on"),
+    Status.RECOMMENDED: Text("建议启用", "recommended"),
+    Status.DISABLED: Text("未启用", "off"),
+    Status.NOT_APPLICABLE: Text("不适用", "does not apply"),
+    Status.UNKNOWN: Text("无法静态判断", "cannot be told"),
+}
+_PRIORITY = {
+    Priority.HIGH: Text("🔴 高优先级（预估提升 > 30%）", "🔴 High priority (expected gain > 30%)"),
+    Priority.MEDIUM: Text(
+        "🟡 中优先级（预估提升 10-30%）", "🟡 Medium priority (expected gain 10-30%)"
+    ),
+    Priority.LOW: Text("🟢 低优先级（预估提升 < 10%）", "🟢 Low priority (expected gain < 10%)"),
+}
+_PRIORITY_SHORT = {
+    Priority.HIGH: Text("高", "high"),
+    Priority.MEDIUM: Text("中", "medium"),
+    Priority.LOW: Text("低", "low"),
+}
+_LEVEL = {
+    "P0": Text("P0 — 立即执行（显著收益，零风险）", "P0 — do it now (large gain, no risk)"),
+    "P1": Text("P1 — 强烈推荐（明显收益，低风险）", "P1 — recommended (clear gain, low risk)"),
+    "P2": Text("P2 — 建议尝试（中等收益，需测试）", "P2 — worth trying (some gain, needs a test)"),
+}
+_DIFFICULTY = {
+    "low": Text("低", "low"),
+    "medium": Text("中", "medium"),
+    "high": Text("高", "high"),
+}
+_KIND = {
+    RunKind.TRAIN: Text("训练", "training"),
+    RunKind.SERVE: Text("推理服务", "serving"),
+    RunKind.INFER: Text("离线推理", "offline inference"),
+    RunKind.OTHER: Text("其他", "other"),
+}
+_MODEL_KIND = {
+    "LLM": Text("LLM", "LLM"),
+    "MLLM": Text("MLLM", "MLLM"),
+    "video": Text("视频生成", "video generation"),
+    "image": Text("图像生成", "image generation"),
+    "audio": Text("音频", "audio"),
+    "embedding": Text("Embedding", "embedding"),
+    "vision": Text("视觉", "vision"),
+}
+_GOAL = {
+    "balanced": Text("综合优化（吞吐优先）", "balanced (throughput first)"),
+    "throughput": Text("吞吐优先", "throughput"),
+    "memory": Text("显存优先", "memory"),
+    "latency": Text("延迟优先", "latency"),
+}
+_PARTS = {
+    "weights": Text("权重", "weights"),
+    "gradients": Text("梯度", "gradients"),
+    "optimizer": Text("优化器状态", "optimizer states"),
+    "activations": Text("激活", "activations"),
+    "logits": Text("logits", "logits"),
+    "overhead": Text("其他（CUDA 上下文、通信缓冲、碎片）", "rest (CUDA context, buffers, slack)"),
+}
+_UNKNOWN = Text("未知", "unknown")
+_ADJUST = Text("需根据实际硬件调整", "adjust to the actual hardware")
+# Order of magnitude in GB; the last row of pure BF16 is LLaMA-Factory's.
+_REFERENCE = (
+    (Text("全参（bf16）", "full"), Text("16-bit 混合", "16-bit mixed"), "120 240 600 1200"),
+    (Text("全参（纯 bf16）", "full, pure bf16"), Text("16-bit", "16-bit"), "60 120 300 600"),
+    (Text("LoRA / GaLore", "LoRA / GaLore"), Text("16-bit", "16-bit"), "16 32 64 160"),
+    (Text("QLoRA", "QLoRA"), Text("8-bit", "8-bit"), "10 20 40 80"),
+    (Text("QLoRA", "QLoRA"), Text("4-bit", "4-bit"), "6 12 24 48"),
+    (Text("QLoRA", "QLoRA"), Text("2-bit", "2-bit"), "4 8 16 24"),
+)
+_AUDIT_NOTES = {
+    "general": Text("9 大类通用审计", "the general audit of 9 categories"),
+    "vllm": Text("vLLM 推理专项审计", "the audit of vLLM"),
+    "sglang": Text("SGLang 推理专项审计", "the audit of SGLang"),
+}
+
+
+def documents(report: Report, lang: str) -> dict[str, str]:
+    """Every Markdown document by file name."""
+    view = _View(report, lang)
+    files = {MAIN: view.render("static-analysis-report.md.j2", index=view.index())}
+    for identifier in audit_ids(report):
+        audit = audit_of(identifier)
+        assert audit is not None
+        if identifier == "general":
+            files[audit.file] = view.render("general-audit.md.j2", audit=view.audit(identifier))
+        else:
+            files[audit.file] = view.render(
+                "framework-audit.md.j2",
+                audit=view.audit(identifier),
+                title=audit.title,
+                settings=view.settings(),
+                tree=swift_tree(report.primary, lang) if identifier == "swift" else "",
+                memory_reference=view.memory_reference(),
+            )
+    return files
+
+
+def audit_ids(report: Report) -> tuple[str, ...]:
+    """Audits that get a document, in order: the general one and the detected ones."""
+    wanted = {"general", framework_of(report.training).audit}
+    wanted |= {name for name in ("vllm", "sglang") if getattr(report, name)}
+    return tuple(audit.id for audit in AUDITS if audit.id in wanted)
+
+
+def cell(text: str) -> str:
+    """``text`` as the content of a table cell."""
+    flat = " ".join(str(text).split())
+    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def code(text: str) -> str:
+    """``text`` as inline code, fit for a table cell."""
+    flat = " ".join(str(text).split())
+    if not flat:
+        return ""
+    longest = max((len(run) for run in re.findall(r"`+", flat)), default=0)
+    ticks = "`" * (longest + 1)
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    body = flat.replace("|", "\\|")
+    return f"{ticks}{pad}{body}{pad}{ticks}"
+
+
+def fence(text: str, language: str) -> str:
+    """``text`` as a fenced block."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    ticks = "`" * (longest + 1)
+    body = text.rstrip("\n")
+    return f"{ticks}{language}\n{body}\n{ticks}"
+
+
+def number(value: float) -> str:
+    """A number without needless decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def percent(share: Optional[float]) -> str:
+    """A share of 1 as percent; a dash for None."""
+    return "—" if share is None else f"{share * 100:.0f}%"
+
+
+class _View:
+    """What the templates may ask, in one language."""
+
+    def __init__(self, report: Report, lang: str) -> None:
+        self.report = report
+        self.lang = lang
+        self.environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_TEMPLATES),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=False,
+        )
+        self.environment.globals.update(self._globals())
+
+    def render(self, template: str, **values: Any) -> str:
+        """A template's text, with at most one empty line in a row outside code blocks."""
+        text = self.environment.get_template(template).render(**values)
+        return _tidy(text)
+
+    def t(self, zh: str, en: str) -> str:
+        """The wording in the report's language."""
+        return zh if self.lang == "zh" else en
+
+    def say(self, text: Text) -> str:
+        """A bilingual text in the report's language."""
+        return text.say(self.lang)
+
+    def _globals(self) -> Mapping[str, Any]:
+        report = self.report
+        named: dict[str, Callable[..., Any]] = {
+            "t": self.t,
+            "say": self.say,
+            "cell": cell,
+            "code": code,
+            "fence": fence,
+            "number": number,
+            "percent": percent,
+            "sentence": self.sentence,
+            "json_text": partial(json.dumps, indent=2, ensure_ascii=False),
+            "impact_of": self.impact_of,
+            "messages_of": messages_of,
+            "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
+            "place_of": self.place_of,
+            "evidence_for": self.evidence_for,
+            "status_of": lambda item: self.say(_STATUS[item.status]),
+            "points_of": points_of,
+            "evidence_of": self.evidence_of,
+            "advice_of": self.advice_of,
+            "kind_of": lambda run: self.say(_KIND[run.kind]),
+            "model_of": self.model_of,
+            "model_kind": self.model_kind,
+            "model_size": self.model_size,
+            "mode_of": self.mode_of,
+            "rlhf_of": self.rlhf_of,
+            "practice": self.practice,
+            "hardware_of": self.hardware_of,
+            "launch_of": self.launch_of,
+            "engines_of": self.engines_of,
+            "goal_of": lambda r: self.say(_GOAL[r.options.goal]),
+            "audit_heading": self.audit_heading,
+            "score_of": lambda c: "N/A" if c.score is None else number(c.score),
+            "maximum_of": lambda c: "N/A" if c.maximum is None else str(c.maximum),
+            "fraction": self.fraction,
+            "names": self.names,
+            "key_findings": self.key_findings,
+            "part_name": lambda name: self.say(_PARTS[name]),
+            "fits_of": self.fits_of,
+            "offload_of": self.offload_of,
+            "priority_of": lambda d: self.say(_PRIORITY_SHORT[d.priority]),
+        }
+        counts = Counter(diagnostic.run for diagnostic in report.diagnostics)
+        others = [run for run in report.runs if run is not report.primary]
+        own = report.primary.id if report.primary is not None else None
+        return {
+            **named,
+            "r": report,
+            "lang": self.lang,
+            "colon": self.t("：", ": "),
+            "bottleneck_name": NAMES[report.bottleneck.kind],
+            "by_priority": [
+                (self.say(heading), [e for e in report.recommendations if e.priority is priority])
+                for priority, heading in _PRIORITY.items()
+            ],
+            "by_level": [
+                (self.say(heading), [e for e in report.recommendations if e.safety == level])
+                for level, heading in _LEVEL.items()
+            ],
+            "manual": [
+                e
+                for e in report.recommendations
+                if e.change is not None and not report.patches.get(e.rank)
+            ],
+            "unaudited": self.unaudited(),
+            "others": [(run, counts[run.id]) for run in others[:_LISTED_RUNS]],
+            "more_runs": max(0, len(others) - _LISTED_RUNS),
+            "own_diagnostics": [d for d in report.diagnostics if d.run == own],
+        }
+
+    # --- audits ---
+
+    def audit(self, identifier: str) -> Optional[ScoredAudit]:
+        """The scored audit with this id, or None when it has no items."""
+        return next((a for a in self.report.audits if a.audit.id == identifier), None)
+
+    def unaudited(self) -> list[str]:
+        """Titles of detected frameworks whose audit has no items in this version."""
+        scored = {audit.audit.id for audit in self.report.audits}
+        missing = [audit_of(i) for i in audit_ids(self.report) if i not in scored]
+        return [self.say(audit.title) for audit in missing if audit is not None]
+
+    def audit_heading(self, audit: ScoredAudit) -> str:
+        """An audit's heading with its number of categories."""
+        count = len(audit.categories)
+        return self.say(audit.audit.title) + self.t(f"（{count} 大类）", f" ({count} categories)")
+
+    def fraction(self, category: ScoredCategory) -> str:
+        """``score/max`` of a category."""
+        if category.score is None:
+            return "N/A"
+        return f"{number(category.score)}/{category.category.maximum}"
+
+    def names(self, category: ScoredCategory, status: str) -> str:
+        """Titles of the items that are on (partly too), or recommended."""
+        wanted = {
+            "enabled": (Status.ENABLED, Status.PARTIAL),
+            "recommended": (Status.RECOMMENDED,),
+        }[status]
+        titles = [
+            cell(self.say(item.title))
+            + (self.t("（部分）", " (partly)") if item.status is Status.PARTIAL else "")
+            for item in category.items
+            if item.status in wanted
+        ]
+        return self.t("、", ", ").join(titles) or "—"
+
+    def key_findings(self, category: ScoredCategory) -> str:
+        """What matters in a category: what to turn on, else what is on."""
+        if category.score is None:
+            return self.t("不适用", "does not apply")
+        pieces = []
+        for status, zh, en in (
+            (Status.RECOMMENDED, "建议启用", "recommended"),
+            (Status.PARTIAL, "部分启用", "partly on"),
+            (Status.ENABLED, "已启用", "on"),
+        ):
+            titles = [cell(self.say(i.title)) for i in category.items if i.status is status]
+            if titles:
+                joined = self.t("、", ", ").join(titles)
+                pieces.append(f"{self.t(zh, en)}{self.t('：', ': ')}{joined}")
+        if pieces:
+            return self.t("；", "; ").join(pieces)
+        if all(item.status is Status.NOT_APPLICABLE for item in category.items):
+            return self.t("各项均不适用于本次运行", "nothing here applies to this run")
+        if any(item.status is Status.UNKNOWN for item in category.items):
+            return self.t("无法静态判断", "cannot be told from the files")
+        return self.t("可选项均未启用", "only optional items, none on")
+
+    def evidence_of(self, item: ScoredItem) -> str:
+        """Evidence of an item with its places, as a table cell."""
+        shown = [self._evidence(e.text, e.location) for e in item.evidence[:_LISTED_PLACES]]
+        current = self.say(item.current)
+        if current and not shown:
+            return cell(current)
+        return "<br>".join(shown) or "—"
+
+    def _evidence(self, text: str, location: Optional[Location]) -> str:
+        place = str(location) if location is not None else self.t("框架默认", "framework default")
+        return f"{code(text)} ({cell(place)})"
+
+    def advice_of(self, item: ScoredItem) -> str:
+        """What to do about an item, as a table cell."""
+        action = self.say(item.action)
+        return cell(f"{action} ({item.code})") if action else "—"
+
+    # --- recommendations ---
+
+    def impact_of(self, entry: Recommendation) -> str:
+        """Expected effect in figures."""
+        impact = entry.impact
+        pieces = []
+        if impact.throughput:
+            low, high = impact.throughput
+            pieces.append(self.t(f"吞吐提升 {low}–{high}%", f"throughput +{low} to +{high}%"))
+        if impact.memory:
+            low, high = sorted(impact.memory)
+            if high <= 0:
+                saved = f"{-high}–{-low}%"
+                pieces.append(self.t(f"显存降低 {saved}", f"memory −{-high} to −{-low}%"))
+            else:
+                pieces.append(
+                    self.t(f"显存变化 {low:+d}–{high:+d}%", f"memory {low:+d} to {high:+d}%")
+                )
+        note = self.say(impact.note)
+        if note:
+            pieces.append(note)
+        if not pieces:
+            pieces.append(
+                self.t(
+                    "避免运行失败或设置失效，无吞吐数字",
+                    "keeps the run from failing or the setting from having no effect; no figure",
+                )
+            )
+        return self.t("；", "; ").join(pieces)
+
+    def place_of(self, entry: Recommendation) -> str:
+        """Where the change goes, in parentheses."""
+        places = sorted({str(f.location) for f in entry.findings})
+        if not places:
+            return ""
+        shown = self.t("、", ", ").join(code(place) for place in places[:_LISTED_PLACES])
+        if len(places) > _LISTED_PLACES:
+            more = len(places) - _LISTED_PLACES
+            shown += self.t(f" 等 {len(places)} 处", f" and {more} more")
+        return self.t(f"（{shown}）", f" ({shown})")
+
+    def evidence_for(self, entry: Recommendation) -> str:
+        """Evidence of the current state, in parentheses."""
+        shown = [self._evidence(e.text, e.location) for e in entry.evidence[:_LISTED_PLACES]]
+        if not shown:
+            return ""
+        return (
+            self.t("（证据：", " (evidence: ") + self.t("；", "; ").join(shown) + self.t("）", ")")
+        )
+
+    def sentence(self, text: str) -> str:
+        """``text`` ended by a full stop and, in English, begun with a capital."""
+        stripped = text.strip()
+        if not stripped:
+            return ""
+        if self.lang == "zh":
+            return stripped if stripped[-1] in "。！？.!?" else f"{stripped}。"
+        started = stripped[0].upper() + stripped[1:]
+        return started if started[-1] in ".!?" else f"{started}."
+
+    # --- the run ---
+
+    def launch_of(self, report: Report) -> str:
+        """The launch command as given, else as read from the project."""
+        if report.options.launch_command:
+            return code(report.options.launch_command)
+        run = report.primary
+        if run is None or run.command is None:
+            return self.t("未提供", "not given")
+        place = cell(str(run.location))
+        return code(run.command.text) + self.t(f"（读自 {place}）", f" (read from {place})")
+
+    def engines_of(self, report: Report) -> str:
+        """Inference engines beside the training framework."""
+        names = [n for n, on in (("vLLM", report.vllm), ("SGLang", report.sglang)) if on]
+        extra = [name for name in names if name.lower() != report.training]
+        if not extra:
+            return ""
+        return self.t("，推理引擎：", ", inference: ") + self.t("、", ", ").join(extra)
+
+    def model_kind(self, run: Optional[Run]) -> str:
+        """Kind of the model, or that it is not known."""
+        kind = run.model.kind if run is not None else "unknown"
+        return self.say(_MODEL_KIND.get(kind, _UNKNOWN))
+
+    def model_size(self, run: Optional[Run]) -> str:
+        """Number of parameters, or that it is not known."""
+        if run is None or not run.model.parameters:
+            return self.say(_UNKNOWN)
+        return _billions(run.model.parameters)
+
+    def model_of(self, run: Run) -> str:
+        """The model's name and size."""
+        name = code(run.model.name) if run.model.name else self.say(_UNKNOWN)
+        return name + self.t(f"（{self.model_size(run)}）", f" ({self.model_size(run)})")
+
+    def mode_of(self, run: Run) -> str:
+        """How the run is started: the program and its sub-command."""
+        if run.command is None:
+            return self.say(_KIND[run.kind])
+        words = [word.text for word in run.command.words[:2] if not word.text.startswith("-")]
+        return code(" ".join(words)) if words else self.say(_KIND[run.kind])
+
+    def rlhf_of(self, run: Run) -> str:
+        """The RLHF algorithm, or nothing for other runs."""
+        algorithm = run.value("algorithm")
+        return str(algorithm) if algorithm not in (None, "sft", "pt") else ""
+
+    def practice(self, run: Run, name: str) -> str:
+        """Value of a practice, with its place."""
+        setting = run.practice(name)
+        if not setting.known or setting.value is None:
+            return self.say(_UNKNOWN)
+        place = str(setting.location) if setting.location else self.t("默认值", "default")
+        return f"{code(str(setting.value))} ({cell(place)})"
+
+    def hardware_of(self, run: Optional[Run]) -> str:
+        """GPUs of the run, with what is not known said so."""
+        adjust = self.say(_ADJUST)
+        if run is None:
+            return self.say(_UNKNOWN) + self.t(f"（{adjust}）", f" ({adjust})")
+        hardware = run.hardware
+        gpu = hardware.gpu or self.t("GPU 型号未知", "unknown GPU")
+        count = hardware.gpus or run.launcher.world_size
+        pieces = [f"{gpu} × {count}" if count else gpu]
+        if hardware.nodes is not None and hardware.nodes > 1:
+            pieces.append(self.t(f"{hardware.nodes} 个节点", f"{hardware.nodes} nodes"))
+        if hardware.memory_gib is not None:
+            pieces.append(f"{number(hardware.memory_gib)} GiB")
+        if hardware.gpu is None and hardware.memory_gib is None:
+            pieces.append(adjust)
+        return self.t("，", ", ").join(pieces)
+
+    def fits_of(self, report: Report) -> str:
+        """Whether the run fits, as one sentence."""
+        assert report.memory is not None
+        run = report.primary
+        capacity = run.hardware.memory_gib if run is not None else None
+        if capacity is None:
+            return self.t(
+                "GPU 显存未知，是否放得下需根据实际硬件调整。",
+                "The GPU's memory is not known; whether it fits depends on the actual hardware.",
+            )
+        known_gib = number(capacity)
+        if report.memory.fits is None:
+            return self.t(
+                f"与 {known_gib} GiB 显存相近，是否放得下取决于样本的实际长度。",
+                f"It is close to the GPU's {known_gib} GiB: the real lengths of samples decide.",
+            )
+        if report.memory.fits:
+            return self.t(f"{known_gib} GiB 显存放得下。", f"It fits the GPU's {known_gib} GiB.")
+        return self.t(
+            f"{known_gib} GiB 显存放不下，会 OOM。",
+            f"It does not fit the GPU's {known_gib} GiB: out of memory.",
+        )
+
+    def offload_of(self, report: Report) -> str:
+        """Whether offload is needed, and why."""
+        advice = report.deepspeed
+        answer = self.t("是", "yes") if advice.offload else self.t("否", "no")
+        reason = self.sentence(self.say(advice.offload_reason))
+        return f"{answer}{self.t('。', '. ')}{reason}"
+
+    def settings(self) -> list[tuple[str, str, str]]:
+        """The primary run's practices: name, value, place."""
+        run = self.report.primary
+        if run is None:
+            return []
+        rows = []
+        for name in sorted(run.profile):
+            setting = run.profile[name]
+            if not known(setting.value) or setting.value is None:
+                continue
+            place = str(setting.location) if setting.location else self.t("默认值", "default")
+            rows.append((code(name), code(str(setting.value)), cell(place)))
+        return rows
+
+    def memory_reference(self) -> list[list[str]]:
+        """Rows of the table of orders of magnitude, in GB."""
+        return [
+            [self.say(method), self.say(precision), *(f"{size} GB" for size in sizes.split())]
+            for method, precision, sizes in _REFERENCE
+        ]
+
+    def index(self) -> list[tuple[str, str, str]]:
+        """All documents: title, file, what it is."""
+        rows = [
+            (
+                self.t("综合优化建议报告", "Optimization report"),
+                MAIN,
+                self.t("本报告（主交付物）", "this report"),
+            )
+        ]
+        for identifier in audit_ids(self.report):
+            audit = audit_of(identifier)
+            assert audit is not None
+            note = _AUDIT_NOTES.get(identifier, Text("框架专项审计", "the framework's own audit"))
+            rows.append((self.say(audit.title), audit.file, self.say(note)))
+        rows.append(
+            (
+                self.t("机器可读结果", "Machine-readable result"),
+                "static-analysis-report.json",
+                self.t(
+                    "报告中的全部内容，含其他运行的诊断", "all of it, other runs' diagnostics too"
+                ),
+            )
+        )
+        rows.append(
+            (
+                self.t("网页版报告", "HTML report"),
+                "static-analysis-report.html",
+                self.t("单文件，含图表", "one page with charts"),
+            )
+        )
+        if self.report.patch:
+            rows.append(
+                (
+                    self.t("推荐修改补丁", "Patch"),
+                    "recommended.patch",
+                    self.t("在项目根目录 `patch -p1` 应用", "apply with `patch -p1` from the root"),
+                )
+            )
+        return rows
+
+
+def messages_of(entry: Recommendation) -> str:
+    """All findings of a recommendation, one line each."""
+    return "\n".join(f"{f.location}: {f.message}" for f in entry.findings) or entry.title.en
+
+
+def points_of(item: ScoredItem) -> str:
+    """Points earned of those possible; a dash where it does not apply."""
+    if item.status is Status.NOT_APPLICABLE or not item.max_points:
+        return "—"
+    return f"{number(item.points)}/{number(item.max_points)}"
+
+
+def _billions(parameters: int) -> str:
+    return f"{parameters / 1e9:.1f}B" if parameters >= 1e9 else f"{parameters / 1e6:.0f}M"
+
+
+def _tidy(text: str) -> str:
+    """Collapses empty lines outside code blocks, and ends with one line end."""
+    lines: list[str] = []
+    open_fence = ""
+    for line in text.split("\n"):
+        match = re.match(r"(`{3,})", line)
+        if match and (not open_fence or line.startswith(open_fence)):
+            open_fence = "" if open_fence else match.group(1)
+        if not open_fence and not line.strip():
+            if lines and not lines[-1].strip():
+                continue
+            lines.append("")
+        else:
+            lines.append(line if open_fence else line.rstrip())
+    return "\n".join(lines).strip("\n") + "\n"
