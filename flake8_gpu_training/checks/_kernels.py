@@ -5,29 +5,32 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from flake8_gpu_training.checks._scale import ranks, text
+from flake8_gpu_training.checks._scale import is_cuda, is_ray, ranks, spreads_layers, text
 from flake8_gpu_training.runs.model import Run
 
 # Families behind MODEL_TYPE_TO_APPLY_LIGER_FN of liger-kernel 0.8.5, by how their
 # checkpoints are named on the hubs.
 _LIGER_FAMILIES = re.compile(
     r"(?i)(?:^|/)(?:meta-)?(?:"
-    r"llama-?(?:2|3|4)|codellama|vicuna|tinyllama|"
-    r"qwen-?(?:2|3)|qwq|"
-    r"mistral|mixtral|ministral|pixtral|"
-    r"(?:code)?gemma-?(?:[1234]|7b)|paligemma|"
-    r"phi-?(?:3|4)|"
+    r"llama-?[234](?![0-9])|codellama|vicuna|tinyllama|deepseek-(?:llm|coder-6|v2|v3|r1)|"
+    r"qwen-?(?:2|2\.5|3|3\.5)(?![0-9.])|qwq|qvq|"
+    r"mistral-(?:7b|nemo|large)|mixtral|pixtral|"
+    r"(?:code)?gemma-?(?:[1234]|7b)(?![n0-9])|paligemma|"
+    r"phi-?(?:3|3\.5|4)(?![0-9.])|"
     r"granite-?3|"
-    r"olmo-?(?:2|3)|"
-    r"glm-?4(?!-9b)|"
+    r"olmo-?[23]|"
+    r"glm-4-(?:9b|32b)-0414|glm-4\.[15]v|"
     r"smollm3|"
     r"gpt-oss|"
     r"exaone-?4|"
-    r"deepseek-(?:v2|v3|llm|r1-distill)|"
     r"falcon-h1|"
-    r"hunyuan-.*instruct|"
-    r"llava-(?:1\.5|v1\.5)"
+    r"llava-1\.5-.*-hf|internvl3.*-hf"
     r")"
+)
+# Members of those families that are of another architecture, without Liger kernels.
+_WITHOUT_LIGER = re.compile(
+    r"(?i)omni|audio|tts|asr|qwen2-57b|gemma-?3n|phi.*(?:moe|vision|multimodal|small)|"
+    r"granite.*-a\d+|bitnet"
 )
 
 
@@ -35,7 +38,8 @@ def liger_supports(run: Run) -> Optional[bool]:
     """Whether liger-kernel patches the run's model; None when the model is not known."""
     if run.model.name is None:
         return None
-    return _LIGER_FAMILIES.search(run.model.name.strip().rstrip("/")) is not None
+    name = run.model.name.strip().rstrip("/")
+    return _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name)
 
 
 def prefers_unsloth(run: Run) -> bool:
@@ -48,4 +52,7 @@ def prefers_unsloth(run: Run) -> bool:
         and run.value("megatron") is not True
         and run.model.kind == "LLM"
         and not run.model.is_moe
+        and not spreads_layers(run)
+        and not is_ray(run)
+        and is_cuda(run)
     )

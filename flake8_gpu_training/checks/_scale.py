@@ -15,6 +15,9 @@ GIB = 1024**3
 ASSUMED_MEMORY_GIB = 80.0
 # Bytes per trained parameter under mixed precision with Adam (Rajbhandari et al., 2020).
 _MIXED_ADAM = 16
+# How the names of quantized checkpoints tell their width.
+_FOUR_BITS = re.compile(r"(?i)int4|4-?bit|awq|gptq(?!-int8)|nf4|mxfp4")
+_EIGHT_BITS = re.compile(r"(?i)int8|8-?bit|fp8|w8a")
 _TINY_MODEL = re.compile(r"(?i)(?:^|[/_-])(?:tiny|dummy|debug)(?:[/_-]|$)|hf-internal-testing")
 _FEW_STEPS = 10
 
@@ -78,8 +81,14 @@ def states_gib(run: Run, share: int = 1) -> Optional[float]:
         return None
     if full:
         return parameters * _MIXED_ADAM / share / GIB
-    bits = number(run, "quantization_bits") or 16
+    bits = number(run, "quantization_bits") or _bits_named(run.model.name or "")
     return parameters * bits / 8 / share / GIB
+
+
+def _bits_named(model: str) -> int:
+    if _EIGHT_BITS.search(model):
+        return 8
+    return 4 if _FOUR_BITS.search(model) else 16
 
 
 def outgrows_gpu(run: Run) -> Optional[bool]:
@@ -88,6 +97,43 @@ def outgrows_gpu(run: Run) -> Optional[bool]:
     if states is None:
         return None
     return states > (memory_gib(run) or ASSUMED_MEMORY_GIB)
+
+
+def is_cuda(run: Run) -> bool:
+    """Whether the run is for NVIDIA GPUs, which it is unless something says otherwise."""
+    kind = gpu(run)
+    if kind is not None and kind.capability is None:
+        return False
+    if any(name.startswith(("ASCEND_", "HCCL_", "NPU_")) for name in run.environment):
+        return False
+    return not any(
+        found.module.partition(".")[0] in ("torch_npu", "torch_xla")
+        for program in run.python
+        for found in program.imports
+    )
+
+
+def is_ray(run: Run) -> bool:
+    """Whether Ray starts the processes, so that the launcher shows only the driver."""
+    return run.launcher.name == "ray" or any(
+        run.setting(name) is not None for name in ("use_ray", "train.gpus", "colocate_groups")
+    )
+
+
+def spreads_layers(run: Run) -> bool:
+    """Whether one process spreads the layers over several GPUs.
+
+    ms-swift does so by itself when it is started as one process that sees several GPUs.
+    """
+    if text(run, "device_map") not in (None, "none"):
+        return True
+    return (
+        run.framework == "swift"
+        and ranks(run) == 1
+        and (run.hardware.gpus or 1) > 1
+        and run.value("megatron") is not True
+        and not is_ray(run)
+    )
 
 
 def is_language_model(run: Run) -> bool:

@@ -17,7 +17,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._programs import calls, first_call, says
-from flake8_gpu_training.checks._scale import gpus, nodes, number, text
+from flake8_gpu_training.checks._scale import gpus, is_cuda, nodes, number, text
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.language import Text
@@ -25,6 +25,7 @@ from flake8_gpu_training.runs.model import Run
 
 _ONE_GPU = Text("只用一张 GPU", "the run uses one GPU")
 _ONE_NODE = Text("单机训练", "the run uses one node")
+_NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
 _NODES = Text("节点数未知", "how many nodes take part is not known")
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 
@@ -40,6 +41,8 @@ def _switched_on(setting: Optional[Setting]) -> bool:
 @of_training()
 def _rdma(run: Run) -> Judgement:
     count = nodes(run)
+    if not is_cuda(run):
+        return cannot_apply(_NOT_CUDA)
     if count == 1:
         return cannot_apply(_ONE_NODE)
     if count is None:
@@ -154,6 +157,8 @@ _NOT_TUNING = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_TIMEO
 def _nccl(run: Run) -> Judgement:
     if gpus(run) == 1:
         return cannot_apply(_ONE_GPU)
+    if not is_cuda(run):
+        return cannot_apply(_NOT_CUDA)
     for name, setting in run.environment.items():
         if name.startswith("NCCL_") and name not in _NOT_TUNING:
             return on(setting)

@@ -17,7 +17,15 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
-from flake8_gpu_training.checks._scale import gpu, is_language_model, number, text, tunes_all
+from flake8_gpu_training.checks._scale import (
+    gpu,
+    is_cuda,
+    is_language_model,
+    number,
+    spreads_layers,
+    text,
+    tunes_all,
+)
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.hardware import architecture_named
@@ -59,6 +67,8 @@ def _flash_attention(run: Run) -> Judgement:
         return cannot_tell(setting)
     if run.value("megatron") is True:
         return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
+    if not is_cuda(run):
+        return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
     if not _has_flash_kernel(run):
         return _best_without_flash(setting, written)
     if written in ("auto", "flex_attention", "xformers", "sage"):
@@ -139,6 +149,8 @@ def _compile(run: Run) -> Judgement:
     )
     if called is not None:
         return seen(called)
+    if run.value("megatron") is True:
+        return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
     if not setting.known:
         return cannot_tell(setting)
     obstacle = _compile_obstacle(run)
@@ -264,10 +276,9 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
     if not supported:
         return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
-    if text(run, "device_map") not in (None, "none"):
+    if spreads_layers(run):
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
-    architecture = gpu(run)
-    if architecture is not None and architecture.capability is None:
+    if not is_cuda(run):
         return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
     if text(run, "algorithm") not in (None, "pt", "sft"):
         return off(
@@ -306,6 +317,8 @@ def _unsloth(run: Run) -> Judgement:
     full = tunes_all(run)
     if full is True:
         return cannot_apply(Text("Unsloth 后端只用于 LoRA", "Unsloth is for LoRA"))
+    if run.value("megatron") is True:
+        return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
     if run.value("liger_kernel") is True:
         return cannot_apply(Text("已用 Liger，二者择一", "Liger is on: one of the two"))
     if not setting.known:

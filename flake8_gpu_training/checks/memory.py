@@ -29,7 +29,7 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
-from flake8_gpu_training.facts import Node, Setting, known
+from flake8_gpu_training.facts import Node, Setting, Unknown, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -46,7 +46,7 @@ def _mixed_precision(run: Run) -> Judgement:
     setting = run.practice("precision")
     precision = text(run, "precision")
     if not setting.known:
-        return _called_precision(run) or cannot_tell(setting)
+        return _called_precision(run) or _half_either_way(run, setting)
     kind = gpu(run)
     if precision in _HALF:
         if _HALF[precision] == "bf16" and kind is not None and not kind.bf16:
@@ -78,6 +78,17 @@ def _mixed_precision(run: Run) -> Judgement:
         variant=best,
         at=setting,
     )
+
+
+def _half_either_way(run: Run, setting: Setting) -> Judgement:
+    """On when every precision it may turn out to be is a 16-bit one."""
+    assert isinstance(setting.value, Unknown)
+    candidates = setting.value.candidates
+    if not candidates or not all(value in _HALF for value in candidates):
+        return cannot_tell(setting)
+    if not is_language_model(run):
+        return cannot_tell(setting)
+    return on(f"{' / '.join(candidates)}: {setting.value.reason}", _HALF[candidates[0]])
 
 
 def _bf16_without_cores(run: Run, setting: Setting) -> Judgement:
@@ -152,6 +163,8 @@ def _fp8(run: Run) -> Judgement:
     found = imports(run, "msamp")
     if found is not None:
         return on(f"import {found.dotted}")
+    if not setting.known and "fp8" not in getattr(setting.value, "candidates", ("fp8",)):
+        return off(Text("未用 FP8", "FP8 is off"))
     if not setting.known:
         return cannot_tell(setting)
     if kind is not None and kind.fp8 and run.value("megatron") is True:
@@ -191,11 +204,22 @@ def _checkpointing(run: Run) -> Judgement:
         return on(run.practice("unsloth"))
     if not setting.known:
         return cannot_tell(setting)
+    if run.setting("fsdp") is not None and text(run, "fsdp") != "none":
+        return cannot_tell(Text("由 FSDP 配置决定", "the FSDP configuration decides"))
+    return _advise_checkpointing(run, setting)
+
+
+_USUAL_TUNING = (None, "full", "lora", "adalora", "dora", "longlora", "freeze", "rslora", "pissa")
+
+
+def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     size, length = billions(run), number(run, "max_length")
     if not is_language_model(run) or size is None or size < 1:
         return off(Text("模型较小或未知，未启用激活重计算", "off; the model is small or unknown"))
-    if length is not None and length < _LONG and size < _LARGE_BILLIONS:
-        return off(Text("序列短、模型小，无需激活重计算", "short sequences, not needed"))
+    if length is not None and length < _LONG and (size < _LARGE_BILLIONS or setting.explicit):
+        return off(Text("序列短，无需激活重计算", "short sequences, not needed"), setting)
+    if text(run, "tuning") not in _USUAL_TUNING:
+        return off(Text("该微调方式不支持激活重计算", "this tuning does not go with it"))
     if length is None and size < _LARGE_BILLIONS:
         return off(Text("序列长度未知，未启用激活重计算", "off; the length is not known"))
     long = length is not None and length >= _LONG
@@ -321,6 +345,7 @@ def _offload_snippet(run: Run) -> Snippet:
 
 # --- GPU205 ---------------------------------------------------------------------------
 
+_SAMPLING = ("grpo", "ppo", "gkd", "rloo")  # their batch is made of sampled completions
 _SMALL_BATCH = 8  # samples a step, over all ranks
 
 
@@ -331,6 +356,8 @@ def _accumulation(run: Run) -> Judgement:
         return cannot_tell(setting)
     if isinstance(setting.value, (int, float)) and setting.value > 1:
         return on(setting)
+    if run.value("megatron") is True or text(run, "algorithm") in _SAMPLING:
+        return off(Text("批大小由全局批或采样数决定", "the global batch or the samples decide"))
     micro, count = number(run, "micro_batch_size"), ranks(run)
     if micro is None or count is None:
         return cannot_tell(Text("微批大小或进程数未知", "micro-batch or ranks are not known"))
@@ -408,6 +435,8 @@ def _vision_checkpointing(run: Run) -> Judgement:
 def _logits_to_keep(run: Run) -> Judgement:
     if run.framework != "swift" or run.value("megatron") is True:
         return cannot_apply(Text("仅 ms-swift 提供", "ms-swift only"))
+    if (number(run, "sequence_parallel") or 1) > 1:
+        return cannot_apply(Text("序列并行不支持", "sequence parallelism does not support it"))
     setting = run.setting("use_logits_to_keep")
     if setting is None:
         if run.is_open:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._programs import calls
-from flake8_gpu_training.checks._scale import gpu, number, ranks, text
+from flake8_gpu_training.checks._scale import gpu, is_ray, number, ranks, text
 from flake8_gpu_training.checks.base import (
     Change,
     Check,
@@ -410,7 +410,7 @@ _FLASH = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
 
 
 def _packing_without_flash(run: Run) -> Iterator[Fault]:
-    if run.framework != "swift" or run.value("megatron") is True:
+    if run.framework != "swift" or run.value("megatron") is True or is_ray(run):
         return
     packed = _is_on(run, "packing") or _is_on(run, "padding_free")
     attention = run.practice("attention")

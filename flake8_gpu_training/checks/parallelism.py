@@ -20,11 +20,13 @@ from flake8_gpu_training.checks._programs import first_call, imports
 from flake8_gpu_training.checks._scale import (
     ASSUMED_MEMORY_GIB,
     gpus,
+    is_ray,
     memory_gib,
     nodes,
     number,
     outgrows_gpu,
     ranks,
+    spreads_layers,
     states_gib,
     text,
     tunes_all,
@@ -38,6 +40,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -69,8 +72,10 @@ def _data_parallel(run: Run) -> Judgement:
     asked = run.hardware.gpus
     if asked is None or asked <= 1:
         return cannot_apply(_ONE_GPU)
-    if text(run, "device_map") not in (None, "none"):
+    if spreads_layers(run):
         return off(Text("模型按层分布在多卡上（device_map）", "device_map spreads the layers"))
+    if is_ray(run):
+        return cannot_tell(_NO_PROCESSES)
     return advise(
         run,
         f"one process drives {asked} GPUs, the others idle or copy through nn.DataParallel",
@@ -104,13 +109,13 @@ def _sharding(run: Run) -> Judgement:
     count = ranks(run)
     if run.hardware.gpus == 1 or (count == 1 and (run.hardware.gpus or 1) == 1):
         return cannot_apply(_ONE_GPU)
-    if text(run, "device_map") not in (None, "none"):
+    if spreads_layers(run):
         return _layers_spread(run)
     if not stage.known or not fsdp.known:
         return cannot_tell(stage if not stage.known else fsdp)
-    if count is None:
+    if count is None or is_ray(run):
         return cannot_tell(_NO_PROCESSES)
-    return _unsharded(run, count)
+    return _unsharded(run, max(count, run.hardware.gpus or 1))
 
 
 def _zero(run: Run, stage: int) -> Judgement:
@@ -173,8 +178,9 @@ def _stage_snippet(run: Run, stage: int) -> Snippet:
 def _layers_spread(run: Run) -> Judgement:
     """Layers spread over GPUs by device_map: one GPU computes at a time."""
     setting = run.practice("device_map")
+    shown = setting if setting.known else run.launcher.processes
     if (run.hardware.gpus or 1) <= 1 or outgrows_gpu(run) is not False:
-        return on(setting, "device-map")
+        return on(shown, "device-map")
     return advise(
         run,
         "layers spread by device_map compute one GPU after the other; "
@@ -186,11 +192,10 @@ def _layers_spread(run: Run) -> Judgement:
         Text(
             "模型放得下单卡，改用 DDP 或 ZeRO-2 数据并行", "the model fits a GPU: use DDP or ZeRO-2"
         ),
-        snippet=_stage_snippet(run, 2),
+        snippet=_launch(run, run.hardware.gpus or 1),
         variant="device-map",
-        at=setting,
+        at=setting if setting.known else None,
         share=0.3,
-        priority=Priority.MEDIUM,
     )
 
 
@@ -237,12 +242,19 @@ def _fits_stage_2(run: Run, count: int) -> bool:
 def _degree(run: Run, practice: str) -> Optional[Judgement]:
     """The answer where a parallel degree decides, or None when it is known to be 1."""
     setting = run.practice(practice)
+    if not setting.known and not run.is_open and not _has_parameter(run, practice):
+        return cannot_apply(_ONE_GPU) if gpus(run) == 1 else None
     if setting.known:
         value = setting.value
         if isinstance(value, (int, float)) and value > 1:
             return on(setting)
         return cannot_apply(_ONE_GPU) if gpus(run) == 1 else None
     return cannot_apply(_ONE_GPU) if gpus(run) == 1 else cannot_tell(setting)
+
+
+def _has_parameter(run: Run, practice: str) -> bool:
+    """Whether something could set the practice: a parameter, or one whose value we miss."""
+    return practice in run.profile or practice in framework_of(run.framework).spellings
 
 
 @of_training()
@@ -435,6 +447,8 @@ def _auto_tp(run: Run) -> Judgement:
         return on(setting)
     if gpus(run) == 1:
         return cannot_apply(_ONE_GPU)
+    if run.value("megatron") is True:
+        return cannot_apply(Text("Megatron 有自己的张量并行", "Megatron has its own"))
     if tunes_all(run) is False:
         return cannot_apply(Text("AutoTP 只支持全参训练", "AutoTP trains full models only"))
     stage = run.practice("zero_stage")
