@@ -305,9 +305,16 @@ class Project:
             self._facts[path] = self._read(path, kind, self._bytes(path, kind))
         return self._facts[path]
 
-    def python_files(self) -> Iterator[PythonFile]:
-        """Facts of Python files and notebooks with a trace of GPU work, in path order."""
+    def python_files(
+        self, skip: Callable[[str], bool] = lambda path: False
+    ) -> Iterator[PythonFile]:
+        """Facts of Python files and notebooks with a trace of GPU work, in path order.
+
+        Paths for which ``skip`` is true are not opened.
+        """
         for path in self._of(PYTHON_KINDS):
+            if skip(path):
+                continue
             facts = self._relevant_python(path)
             if facts is not None:
                 yield facts
