@@ -196,9 +196,11 @@ _NOTHING_FITS = Text(
     "take more GPUs, LoRA or QLoRA, or a smaller batch and shorter sequences",
 )
 _UNSURE_LORA = Text(
-    "LoRA 只训练少量参数，多卡首选 ZeRO-2；需根据实际硬件调整",
-    "LoRA trains few parameters, so ZeRO-2 is the first choice on several GPUs; adjust to the "
-    "actual hardware",
+    "LoRA 只训练少量参数，多卡首选 ZeRO-2（通信量与 DDP 相同）；单卡放得下时普通 DDP 也可以；"
+    "需根据实际硬件调整",
+    "LoRA trains few parameters, so ZeRO-2 is the first choice on several GPUs (it moves as "
+    "much data as DDP); plain DDP will do where one GPU holds the model; adjust to the actual "
+    "hardware",
 )
 _UNSURE_FULL = Text(
     "全参训练的模型状态为每参数 16 字节，通常需要 ZeRO-3 分片；需根据实际硬件调整",

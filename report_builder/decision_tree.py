@@ -9,6 +9,7 @@ from flake8_gpu_training.runs.model import Run
 
 _FLASH = frozenset({"flash_attention_2", "flash_attention_3", "flash_attention_4"})
 _LONG = 131_072
+_SHARDING = frozenset({"zero2", "zero3", "zero2-offload", "zero3-offload", "fsdp2"})
 
 # Branch drawing, wording, and the sign of the run that the branch is for ("" for none).
 _TREE = (
@@ -76,8 +77,11 @@ _TREE = (
     ("│   │   └── ", Text("是 → 继续", "yes → go on"), "flash"),
     (
         "│   ├── ",
-        Text("LoRA 训练？ → --tuner_backend unsloth", "LoRA? → --tuner_backend unsloth"),
-        "lora",
+        Text(
+            "LoRA 单卡训练？ → --tuner_backend unsloth（与 Liger Kernel 二选一）",
+            "LoRA on one GPU? → --tuner_backend unsloth (or Liger Kernel, not both)",
+        ),
+        "single-lora",
     ),
     (
         "│   ├── ",
@@ -125,22 +129,31 @@ _TREE = (
 )
 
 
-def swift_tree(run: Optional[Run], lang: str) -> str:
-    """The tree as text; branches that the run stands in end with ``◀``."""
-    signs = _signs(run) if run is not None else frozenset()
+def swift_tree(run: Optional[Run], lang: str, recommended: frozenset[str] = frozenset()) -> str:
+    """The tree as text; branches that the run stands in end with ``◀``.
+
+    ``recommended``: ids of the items that the audit recommends.
+    """
+    signs: frozenset[str] = frozenset()
+    if run is not None:
+        stage = run.value("zero_stage", 0)
+        sharded = (isinstance(stage, int) and stage > 0) or not recommended.isdisjoint(_SHARDING)
+        signs = _signs(run, sharded)
     return "\n".join(
         f"{branch}{text.say(lang)}{' ◀' if sign in signs else ''}" for branch, text, sign in _TREE
     )
 
 
-def _signs(run: Run) -> frozenset[str]:
+def _signs(run: Run, sharded: bool) -> frozenset[str]:
     signs = set()
     tuning = run.value("tuning")
     if tuning is not None:
         kind = "full" if tuning == "full" else "lora"
         signs.add(kind)
         gpus = run.launcher.world_size or run.hardware.gpus
-        if gpus is not None and gpus > 1:
+        if gpus == 1:
+            signs.add(f"single-{kind}")
+        elif gpus is not None and sharded:
             signs.add(f"many-{kind}")
     attention = run.value("attention")
     if attention is not None:

@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
@@ -22,12 +21,14 @@ from report_builder.bottleneck import NAMES
 from report_builder.decision_tree import swift_tree
 from report_builder.recommendations import Recommendation
 from report_builder.report import Report
+from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
 
 MAIN = "static-analysis-report.md"
 _TEMPLATES = Path(__file__).parent / "templates"
 _LISTED_RUNS = 50
 _LISTED_PLACES = 5
+_MAIN_SCENARIOS = 3
 
 _STATUS = {
     Status.ENABLED: Text("已启用", "on"),
@@ -121,7 +122,8 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 audit=view.audit(identifier),
                 title=audit.title,
                 settings=view.settings(),
-                tree=swift_tree(report.primary, lang) if identifier == "swift" else "",
+                tree=view.tree() if identifier == "swift" else "",
+                more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
             )
     return files
@@ -210,7 +212,7 @@ class _View:
             "number": number,
             "percent": percent,
             "sentence": self.sentence,
-            "json_text": partial(json.dumps, indent=2, ensure_ascii=False),
+            "json_text": lambda data: json.dumps(dict(data), indent=2, ensure_ascii=False),
             "impact_of": self.impact_of,
             "messages_of": messages_of,
             "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
@@ -248,6 +250,7 @@ class _View:
         return {
             **named,
             "r": report,
+            "main_scenarios": report.scenarios[:_MAIN_SCENARIOS],
             "lang": self.lang,
             "colon": self.t("：", ": "),
             "bottleneck_name": NAMES[report.bottleneck.kind],
@@ -275,6 +278,18 @@ class _View:
     def audit(self, identifier: str) -> Optional[ScoredAudit]:
         """The scored audit with this id, or None when it has no items."""
         return next((a for a in self.report.audits if a.audit.id == identifier), None)
+
+    def tree(self) -> str:
+        """The ms-swift decision tree with this run's branches."""
+        scored = self.audit("swift")
+        items = [item for c in scored.categories for item in c.items] if scored else []
+        wanted = frozenset(i.id for i in items if i.status is Status.RECOMMENDED)
+        return swift_tree(self.report.primary, self.lang, wanted)
+
+    def more_scenarios(self, identifier: str) -> tuple[Scenario, ...]:
+        """Scenarios of the framework that the main report leaves out."""
+        own = framework_of(self.report.training).audit == identifier
+        return self.report.scenarios[_MAIN_SCENARIOS:] if own else ()
 
     def unaudited(self) -> list[str]:
         """Titles of detected frameworks whose audit has no items in this version."""

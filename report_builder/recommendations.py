@@ -19,7 +19,10 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.verdicts import Verdict
 
-_NOT_ON = Text("未启用", "not on")
+_DEFAULT_CURRENT = {
+    Status.RECOMMENDED: Text("未启用", "not on"),
+    Status.PARTIAL: Text("部分启用", "partly on"),
+}
 _TO_MEND = Text("存在问题", "faulty")
 
 
@@ -68,13 +71,15 @@ def _recommendation(verdict: Verdict) -> Recommendation:
     change = judgement.change
     if change is None:
         change = next((f.change for f in judgement.findings if f.change is not None), None)
-    default = _NOT_ON if judgement.status is Status.RECOMMENDED else _TO_MEND
+    default = _DEFAULT_CURRENT.get(judgement.status, _TO_MEND)
+    # A text that is the same in both languages is a quotation: the evidence shows it.
+    said = judgement.current.en and judgement.current.zh != judgement.current.en
     return Recommendation(
         0,
         verdict.priority,
         check.code,
         check.title,
-        judgement.current if judgement.current.en else default,
+        judgement.current if said else default,
         judgement.action if judgement.action.en else check.title,
         check.impact,
         check.difficulty,

@@ -459,7 +459,19 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
         "template": _chat_template(model, entry.template),
     }
     files = tuple(_file(source, name, values) for source, name in entry.files)
-    return Scenario(entry.title, files, entry.launch)
+    return Scenario(entry.title, files, _launch(run, entry))
+
+
+def _launch(run: Optional[Run], entry: _Entry) -> str:
+    """The entry's command; one for a single GPU is started on all that the run has."""
+    gpus = run.hardware.gpus_per_node if run is not None else None
+    if run is None or entry.gpus > 1 or gpus is None or gpus < 2:
+        return entry.launch
+    if run.framework == "swift":
+        return f"NPROC_PER_NODE={gpus} {entry.launch}"
+    if run.framework == "hf_trainer":
+        return entry.launch.replace("python ", f"torchrun --nproc_per_node {gpus} ", 1)
+    return entry.launch
 
 
 def _name(run: Run, practice: str) -> Optional[str]:
