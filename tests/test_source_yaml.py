@@ -158,6 +158,13 @@ def test_references_in_a_circle_are_unknown():
     assert isinstance(node.mapping["a"].node.value, Unknown)
 
 
+def test_references_that_double_each_time_are_bounded():
+    lines = ["a0: x"] + [f"a{i}: ${{a{i - 1}}}${{a{i - 1}}}" for i in range(1, 500)]
+    values = root("\n".join(lines)).plain()
+    assert values["a3"] == "x" * 8
+    assert isinstance(values["a499"], Unknown)
+
+
 def test_a_placeholder_without_quotes_is_unknown():
     node = root("lr: {{ lr }}\nbf16: true\n")
     assert isinstance(node.mapping["lr"].node.value, Unknown)

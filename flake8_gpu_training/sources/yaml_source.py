@@ -22,8 +22,10 @@ from flake8_gpu_training.sources.text import decode
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 100
-MAX_NODES = 200_000
+MAX_NODES = 50_000
 """Nodes of one file once its aliases are expanded: a bomb has millions of them."""
+MAX_TEXT = 10_000
+"""Length of a text with references put in, after which it is Unknown: each may double it."""
 MAX_NUMBER = 400
 """Digits after which a number stays text: converting it costs quadratic time."""
 
@@ -308,67 +310,83 @@ class _Builder:
 
 def _interpolate(document: Document) -> Document:
     """``document`` with OmegaConf references to its own scalars replaced by their values."""
-    root = _resolve(document.root, document.root, ())
+    root = _Interpolation(document.root).resolve(document.root, ())
     return dataclasses.replace(document, root=root) if root is not document.root else document
 
 
-def _resolve(node: Node, root: Node, parents: tuple[Node, ...]) -> Node:
-    if node.kind == "scalar":
-        if isinstance(node.value, str) and "${" in node.value:
-            return dataclasses.replace(node, value=_expand(node.value, root, parents, frozenset()))
-        return node
-    inner = (*parents, node)
-    if node.kind == "sequence":
-        items = tuple(_resolve(item, root, inner) for item in node.items)
-        changed = any(new is not old for new, old in zip(items, node.items))
-        return dataclasses.replace(node, items=items) if changed else node
-    mapping = {key: _entry(entry, root, inner) for key, entry in node.mapping.items()}
-    changed = any(mapping[key] is not entry for key, entry in node.mapping.items())
-    return dataclasses.replace(node, mapping=mapping) if changed else node
+class _Interpolation:
+    """Resolves the references of one document, each absolute one once."""
 
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self.values: dict[str, Any] = {}
+        self.open: list[str] = []
 
-def _entry(entry: Entry, root: Node, parents: tuple[Node, ...]) -> Entry:
-    node = _resolve(entry.node, root, parents)
-    return entry if node is entry.node else dataclasses.replace(entry, node=node)
+    def resolve(self, node: Node, parents: tuple[Node, ...]) -> Node:
+        """``node`` with its references resolved; itself when it has none."""
+        if node.kind == "scalar":
+            if isinstance(node.value, str) and "${" in node.value:
+                return dataclasses.replace(node, value=self._expand(node.value, parents))
+            return node
+        inner = (*parents, node)
+        if node.kind == "sequence":
+            items = tuple(self.resolve(item, inner) for item in node.items)
+            changed = any(new is not old for new, old in zip(items, node.items))
+            return dataclasses.replace(node, items=items) if changed else node
+        mapping = {key: self._entry(entry, inner) for key, entry in node.mapping.items()}
+        changed = any(mapping[key] is not entry for key, entry in node.mapping.items())
+        return dataclasses.replace(node, mapping=mapping) if changed else node
 
+    def _entry(self, entry: Entry, parents: tuple[Node, ...]) -> Entry:
+        node = self.resolve(entry.node, parents)
+        return entry if node is entry.node else dataclasses.replace(entry, node=node)
 
-def _expand(text: str, root: Node, parents: tuple[Node, ...], seen: frozenset[str]) -> Any:
-    """Value of ``text`` with its interpolations resolved, or Unknown."""
-    whole = _INTERPOLATION.fullmatch(text)
-    if whole:
-        return _lookup(whole.group(1), root, parents, seen)
-    parts: list[str] = []
-    end = 0
-    for match in _INTERPOLATION.finditer(text):
-        value = _lookup(match.group(1), root, parents, seen)
-        if isinstance(value, Unknown):
-            return value
-        parts += [text[end : match.start()], str(value)]
-        end = match.end()
-    rest = text[end:]
-    if "${" in rest or any("${" in part for part in parts):
-        return Unknown(f"{text.strip()[:80]} is resolved at run time")
-    return "".join([*parts, rest])
+    def _expand(self, text: str, parents: tuple[Node, ...]) -> Any:
+        """Value of ``text`` with its references resolved, or Unknown."""
+        whole = _INTERPOLATION.fullmatch(text)
+        if whole:
+            return self._lookup(whole.group(1).strip(), parents)
+        parts: list[str] = []
+        end = 0
+        for match in _INTERPOLATION.finditer(text):
+            value = self._lookup(match.group(1).strip(), parents)
+            if isinstance(value, Unknown):
+                return value
+            parts += [text[end : match.start()], str(value)]
+            end = match.end()
+        result = "".join([*parts, text[end:]])
+        if "${" in result or len(result) > MAX_TEXT:
+            return Unknown(f"{text.strip()[:80]} is resolved at run time")
+        return result
 
-
-def _lookup(reference: str, root: Node, parents: tuple[Node, ...], seen: frozenset[str]) -> Any:
-    reference = reference.strip()
-    unknown = Unknown(f"${{{reference}}} is resolved at run time")
-    if reference in seen or len(seen) > MAX_DEPTH:
-        return unknown
-    dotted = reference.lstrip(".")
-    dots = len(reference) - len(dotted)
-    if not _REFERENCE.fullmatch(dotted) or dots > len(parents):
-        return unknown
-    start = parents[-dots] if dots else root
-    target = _walk(start, dotted)
-    if target is None or target.kind != "scalar":
-        return unknown
-    if isinstance(target.value, str) and "${" in target.value:
-        if dots or "${." in target.value:
+    def _lookup(self, reference: str, parents: tuple[Node, ...]) -> Any:
+        unknown = Unknown(f"${{{reference[:80]}}} is resolved at run time")
+        dotted = reference.lstrip(".")
+        dots = len(reference) - len(dotted)
+        if not _REFERENCE.fullmatch(dotted) or dots > len(parents):
             return unknown
-        return _expand(target.value, root, (), seen | {reference})
-    return target.value
+        if dots:
+            target = _walk(parents[-dots], dotted)
+            is_text = target is not None and "${" in target.text
+            if target is None or target.kind != "scalar" or is_text:
+                return unknown
+            return target.value
+        if reference in self.open or len(self.open) > MAX_DEPTH:
+            return unknown
+        if reference not in self.values:
+            self.open.append(reference)
+            self.values[reference] = self._value(reference, unknown)
+            self.open.pop()
+        return self.values[reference]
+
+    def _value(self, reference: str, unknown: Unknown) -> Any:
+        target = _walk(self.root, reference)
+        if target is None or target.kind != "scalar":
+            return unknown
+        if isinstance(target.value, str) and "${" in target.value:
+            # A relative reference counts from its own place, which is not known here.
+            return unknown if "${." in target.value else self._expand(target.value, ())
+        return target.value
 
 
 def _walk(node: Node, dotted: str) -> Optional[Node]:
