@@ -59,10 +59,17 @@ class _Reader:
             if part.kind == "assignment" and not words:
                 made = assignment(self._text, *part.pos)
             if made is None:
-                words.append(self._word(part))
+                if not self._is_broken_continuation(*part.pos):
+                    words.append(self._word(part))
             else:
                 assignments.append(made)
         return simple(self._text, node.pos[0], words, assignments, redirects)
+
+    def _is_broken_continuation(self, start: int, end: int) -> bool:
+        """A backslash with only spaces behind it: an escaped space ends the line."""
+        stop = self._text.find("\n", start)
+        line = self._text[start : len(self._text) if stop < 0 else stop]
+        return line.startswith("\\ ") and not line[1:].strip()
 
     def _word(self, node: Any) -> Span:
         """A word, without the line continuation that may touch its end."""

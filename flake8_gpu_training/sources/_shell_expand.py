@@ -238,7 +238,7 @@ class Expander:
             for i, value in enumerate(values):
                 if i:
                     chunks.append(Chunk(" ", self._source, part.offset, None, False))
-                chunks.extend(value)
+                chunks.extend(chunk for chunk in value if chunk.text)
                 size += sum(len(chunk.text) for chunk in value)
             if size > MAX_VALUE:
                 return (self._unknown(text_of(chunks)[:80], 0, "the value is too long"),)
@@ -421,16 +421,27 @@ class Expander:
     def _operate(self, part: Parameter, value: Value) -> Value:
         if not is_known(value):
             return (self._unknown(part.raw, part.offset, f"${part.name} is not known"),)
-        argument = self._join(self._argument(part))
-        if not is_known(argument):
+        # ``\\/`` is no separator, hence the pattern is cut off before it is expanded.
+        pattern, new = part.argument, ""
+        if part.operator in ("/", "//"):
+            match = _REPLACEMENT.match(part.argument)
+            pattern, new = match.groups("") if match is not None else (pattern, new)
+        start = part.argument_offset
+        text = self._source.text
+        first = self._join(parse_word(text, start, start + len(pattern)))
+        begin = start + len(part.argument) - len(new)
+        second = self._join(parse_word(text, begin, begin + len(new)))
+        if not is_known(first) or not is_known(second):
             return (self._unknown(part.raw, part.offset, "a pattern that is not known"),)
-        made = operate(text_of(value), part.operator, text_of(argument), self._text)
+        words = (text_of(first), text_of(second))
+        made = operate(text_of(value), part.operator, *words, self._text)
         if made is None:
             return (self._unknown(part.raw, part.offset, "an expansion that is not followed"),)
         return self._derived(made, part.offset)
 
 
 _SPECIAL = re.compile(r"['\"\\$`{]")
+_REPLACEMENT = re.compile(r"((?:\\.|[^/\\])+)(?:/(.*))?\Z", re.DOTALL)
 _DEFAULTS = frozenset({":-", "-", ":=", "=", ":+", "+", ":?", "?"})
 _BLANKS = re.compile(r"[ \t\n]+|[^ \t\n]+")
 
@@ -580,15 +591,22 @@ def _alternatives(match: re.Match[str]) -> list[str]:
 
 
 def operate(
-    value: str, sign: str, argument: str, look_up: Callable[[str], Optional[str]]
+    value: str,
+    sign: str,
+    argument: str,
+    new: str,
+    look_up: Callable[[str], Optional[str]],
 ) -> Optional[str]:
-    """``${value<sign>argument}`` for known text; None when it is not followed."""
+    """``${value<sign>argument}`` for known text; None when it is not followed.
+
+    ``new`` replaces what matches ``argument``.
+    """
     if len(value) > _MAX_PATTERN or len(argument) > _MAX_PATTERN:
         return None
     if sign in ("%", "%%", "#", "##"):
         return _trim(value, sign, argument)
     if sign in ("/", "//"):
-        return _replace(value, sign, argument)
+        return _replace(value, sign, argument, new)
     if sign == ":":
         return _slice(value, argument, look_up)
     if argument:
@@ -628,9 +646,8 @@ def _trim(value: str, sign: str, glob: str) -> Optional[str]:
     return value
 
 
-def _replace(value: str, sign: str, argument: str) -> Optional[str]:
-    old, _, new = argument.partition("/")
-    if not old or any(char in old for char in "*?[\\#%"):
+def _replace(value: str, sign: str, old: str, new: str) -> Optional[str]:
+    if not old or old[0] in "#%" or any(char in old for char in "*?["):
         return None
     return value.replace(old, new) if sign == "//" else value.replace(old, new, 1)
 

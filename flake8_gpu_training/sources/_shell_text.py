@@ -6,7 +6,7 @@ from typing import Union
 
 from ..facts import Location, Problem, ProblemKind
 
-MAX_SIZE = 2_000_000
+MAX_SIZE = 400_000
 """Longest text, in characters, that is read; the rest is left out."""
 
 

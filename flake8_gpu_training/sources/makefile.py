@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Union
 
 from ..facts import Problem, ScriptFile, Setting, Unknown, Word
-from ._shell_expand import MAX_VALUE
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
 from ._shell_text import decoded
@@ -23,6 +22,9 @@ _CONDITION = re.compile(r"[ ]*(ifeq|ifneq|ifdef|ifndef|else|endif)\b")
 _REFERENCE = re.compile(r"[A-Za-z_.][\w.\-]*\Z")
 _HARMLESS = re.compile(r"\$[({][\w ./:%=+*-]+[)}]\Z")
 _MAX_DEPTH = 20
+_MAX_REFERENCES = 5_000
+_MAX_EXPANSION = 20_000
+"""Longest expansion, in characters, that is followed."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class _Make:
     exports_all: bool = False
     depth: int = 0
     """How many conditionals are open."""
+    references: int = 0
+    """How many were expanded so far."""
 
 
 def read_makefile(text: Union[str, bytes], path: str) -> ScriptFile:
@@ -304,7 +308,7 @@ def _expand(make: _Make, value: Value, automatic: Mapping[str, str], depth: int)
     text = source.text
     chunks: list[Chunk] = []
     at = size = 0
-    while at < len(text) and size < MAX_VALUE:
+    while at < len(text) and size < _MAX_EXPANSION:
         dollar = text.find("$", at)
         dollar = len(text) if dollar < 0 else dollar
         if dollar > at:
@@ -360,11 +364,14 @@ def _refer(
         return (Chunk("make", source, offset, None, False),)
     if name in ("CURDIR", "shell pwd"):
         return (Chunk(".", source, offset, None, False),)
-    if name in make.variables and depth < _MAX_DEPTH:
+    make.references += 1
+    if name in make.variables and depth < _MAX_DEPTH and make.references < _MAX_REFERENCES:
         return _expand_name(make, name, automatic, depth + 1, source, offset)
     if not _REFERENCE.match(name) or depth >= _MAX_DEPTH:
         # Its text may mean something else to the shell; this is unknown to both.
-        shown = raw if _HARMLESS.match(raw) else f"$({name.split()[0] if name.split() else ''})"
+        shown = (
+            raw if _HARMLESS.match(raw) else f"$(make:{name.split()[0] if name.split() else ''})"
+        )
         return (Chunk(shown, source, offset, Unknown("a function of make"), False),)
     # make takes what it does not know from the environment, as the shell does.
     unknown = Unknown(f"$({name}) is not set in the Makefile")

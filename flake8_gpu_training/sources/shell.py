@@ -17,6 +17,8 @@ from ._shell_syntax import Program, Redirect, Simple, walk
 from ._shell_text import decoded
 from ._shell_values import Chunk, Field, Source, Variable
 
+MAX_COMMENTS = 5_000
+
 _DIRECTIVE = re.compile(r"#(SBATCH|PBS|BSUB|DSUB|\$)[ \t]+(-.*)$")
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
 _LONG_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -172,7 +174,7 @@ def _comments(text: str, source: Source, program: Program) -> tuple[list[Setting
             # The scheduler stops reading at the first command.
             if offset < first_command:
                 directives.extend(_directives(directive, location))
-        elif not line.startswith("#!"):
+        elif not line.startswith("#!") and len(comments) < MAX_COMMENTS:
             comments.append(Setting("#", line.lstrip("#").strip(), location))
     return directives, comments
 
