@@ -201,13 +201,13 @@ def test_an_alias_bomb_is_bounded():
 
 def test_a_merge_bomb_is_bounded():
     lines = ["a0: &a0 {" + ",".join(f"k{i}: {i}" for i in range(500)) + "}"]
-    lines += [f"b{i}: {{<<: *a0}}" for i in range(5000)]
+    lines += [f"b{i}: {{<<: *a0}}" for i in range(200)]
     config = read_yaml("\n".join(lines), "bomb.yaml")
     assert ProblemKind.TOO_LARGE in {problem.kind for problem in config.problems}
 
 
 def test_a_chain_of_aliases_does_not_nest_without_bound():
-    lines = ["a0: &a0 [1]"] + [f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 3000)]
+    lines = ["a0: &a0 [1]"] + [f"a{i}: &a{i} [*a{i - 1}]" for i in range(1, 200)]
     config = read_yaml("\n".join(lines), "deep.yaml")
     assert ProblemKind.TOO_DEEP in {problem.kind for problem in config.problems}
     config.documents[0].root.plain()

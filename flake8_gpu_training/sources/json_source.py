@@ -28,6 +28,7 @@ MAX_DEPTH = 100
 MAX_ITEMS = 1000
 MAX_ARRAY_BYTES = 100_000
 """A top-level array with more than either is data, not configuration."""
+MAX_TOKENS = 200_000
 MAX_NUMBER = 400
 """Digits after which a number stays text: converting it costs quadratic time."""
 
@@ -121,9 +122,12 @@ class _Reader:
         self.comma: Optional[int] = None
 
     def read(self) -> Node:
-        position = 0
+        position = tokens = 0
         end = len(self.text)
         while position < end:
+            tokens += 1
+            if tokens > MAX_TOKENS:
+                self._refuse("data, not configuration (JSON)", position, ProblemKind.TOO_LARGE)
             match = _TOKEN.match(self.text, position)
             if match is None:
                 self._refuse("unexpected character", position)

@@ -18,11 +18,11 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.sources.text import decode
 
-MAX_BYTES = 5_000_000
+MAX_BYTES = 1_000_000
 MAX_DEPTH = 100
 
 _Key = tuple[Union[str, int], ...]
-_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _BLANK = re.compile(r"[ \t]*")
 _NAME = re.compile(r'[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
 _SCALAR = re.compile(
