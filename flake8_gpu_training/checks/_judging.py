@@ -149,7 +149,7 @@ def no_mistake() -> Judgement:
 
 def spelled(run: Run, practices: Mapping[str, Any]) -> Optional[Mapping[str, Any]]:
     """``practices`` in the parameters of the run's framework; None when it lacks one."""
-    spellings = framework_of(run.framework).spellings
+    spellings = framework_of(run.framework).spellings_of(run)
     written: dict[str, Any] = {}
     for name, value in practices.items():
         spelling = spellings.get(name)

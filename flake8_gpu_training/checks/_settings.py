@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
+from flake8_gpu_training.checks._scale import gpu
 from flake8_gpu_training.facts import Origin, Setting, Unknown
 from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
-MULTIMODAL = ("MLLM", "video", "image", "vision", "audio")
-TEXT_KINDS = ("LLM", "unknown")
 ROLLOUT = ("grpo", "gkd", "rloo", "ppo")
 """Algorithms that generate completions while they train."""
 PREFERENCE = ("dpo", "orpo", "kto", "simpo", "cpo")
+
+# Names of models that take images, video or sound.
+_SEES = re.compile(r"(?i)ocr|vision|omni|audio|llava|(?:^|[-_/])\w*vl(?:$|[-_./])|video|image")
 
 TEXT_MODEL = Text("纯文本模型", "a text model")
 NOT_SWIFT = Text("非 ms-swift 任务", "not an ms-swift run")
@@ -58,4 +61,14 @@ def algorithm(run: Run) -> Optional[str]:
 
 def is_text(run: Run) -> bool:
     """Whether nothing speaks for images, video or sound in the run's data."""
-    return run.model.kind in TEXT_KINDS
+    if run.model.kind == "unknown":
+        return _SEES.search(str(run.model.name or run.value("model", ""))) is None
+    return run.model.kind == "LLM"
+
+
+def may_use_flash_attention(run: Run) -> bool:
+    """Whether nothing speaks against a flash kernel: an older GPU, or an NPU."""
+    if any(name.startswith(("ASCEND_", "NPU_")) for name in run.environment):
+        return False
+    kind = gpu(run)
+    return kind is None or kind.flash_attention > 0

@@ -16,13 +16,15 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._loaders import Loader, merged, training_loaders
 from flake8_gpu_training.checks._programs import calls, first_call, imports
-from flake8_gpu_training.checks._scale import gpu, number, text
+from flake8_gpu_training.checks._scale import number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
+    ROLLOUT,
     algorithm,
     has,
     is_on,
     is_text,
+    may_use_flash_attention,
     parameter,
 )
 from flake8_gpu_training.checks.base import (
@@ -44,6 +46,9 @@ WORKERS = 4
 PREPROCESSING_WORKERS = 8
 _NO_LOADER = Text("未见数据加载代码", "no data loader was seen")
 _NO_WORKERS = Text("数据在训练主进程中加载", "the main process loads the data")
+_PROMPTS = Text(
+    "提示词加载耗时远小于生成", "loading prompts takes no time beside generating completions"
+)
 _STREAMS = Text("流式数据集只用一个 worker", "a streaming dataset uses one worker")
 
 _PYTORCH_DATA = "https://pytorch.org/docs/stable/data.html"
@@ -109,6 +114,8 @@ def _setting_workers(run: Run) -> Judgement:
         return cannot_tell(setting)
     if run.framework == "swift" and run.value("streaming") is True:
         return off(_STREAMS)
+    if algorithm(run) in ROLLOUT and is_text(run):
+        return off(_PROMPTS)
     workers = number(run, "dataloader_workers")
     if workers is None or workers >= WORKERS or (workers > 1 and setting.explicit):
         return on(setting)
@@ -465,11 +472,8 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return off(Text(f"{how} 训练", f"a {how} run"), setting)
     if not is_text(run):
         return off(Text("多模态训练中可选", "optional in multimodal training"), setting)
-    kind = gpu(run)
-    if kind is not None and not kind.flash_attention:
-        return cannot_apply(
-            Text(f"{kind.name} 不支持 Flash Attention", f"no flash attention on {kind.name}")
-        )
+    if not may_use_flash_attention(run):
+        return cannot_apply(Text("该加速卡没有 Flash Attention", "no flash attention on this card"))
     if not _takes_packing(run):
         return cannot_apply(Text("该参数类没有 packing", "its arguments have no packing"))
     return _pack(run, setting)

@@ -74,6 +74,8 @@ def _use_vllm(run: Run) -> Setting:
 
 def _shares_gpus(run: Run) -> bool:
     """Whether vLLM lives in the training processes (or may: the mode is not known)."""
+    if any(name.startswith("rollout.") for name in run.settings):
+        return False  # a Ray job with GPUs of their own for the rollout
     mode = parameter(run, "vllm_mode", default="colocate")
     return not mode.known or mode.value != "server"
 
@@ -171,6 +173,8 @@ def _sampling(run: Run) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     group = number(setting.value)
+    if group == 1:
+        return off(Text("每个提示只采样一次", "one completion per prompt, on purpose"), setting)
     if group is None or group >= _SMALLEST_GROUP:
         return on(setting)
     return advise(

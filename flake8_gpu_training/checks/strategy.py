@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 from flake8_gpu_training.checks._judging import (
     Judge,
@@ -90,17 +90,15 @@ def _schedule_by_hand(run: Run) -> Judgement:
 
 
 def _warm_up(run: Run, warmup: Setting) -> Judgement:
-    ours = 0.05
-    spelling = parameter(run, "warmup_steps")
-    practices: dict[str, Any] = {"warmup": ours}
-    parameters = {"warmup_steps": 100} if spelling.explicit else None
+    # Transformers' newest releases take warmup_steps only; every release takes an integer.
+    by_steps = run.framework in ("hf_trainer", "llamafactory")
     return advise(
         run,
         "the first steps of Adam are noisy without warm-up",
         Text("学习率没有预热", "the learning rate does not warm up"),
         Text("学习率预热 3%~10% 的步数", "warm up over 3 to 10 % of the steps"),
-        practices=None if parameters else practices,
-        parameters=parameters,
+        practices=None if by_steps else {"warmup": 0.05},
+        parameters={"warmup_steps": 100} if by_steps else None,
         at=warmup if warmup.explicit else None,
         share=0.5,
     )
