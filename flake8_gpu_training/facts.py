@@ -248,6 +248,9 @@ class PythonFile:
     heredocs: tuple[Heredoc, ...] = ()
     """Files that ``%%writefile`` cells write (notebooks)."""
     has_main: bool = False
+    mentions: Optional[frozenset[str]] = None
+    """Words about GPU training that the text has anywhere, comments included: a missing one
+    proves that the code does without; None when the text was not searched."""
     problems: tuple[Problem, ...] = ()
 
     def calls_to(self, *names: str) -> Iterator[Call]:

@@ -19,6 +19,17 @@ MAX_BRACKETS = 150
 MAX_CHAIN = 2_000
 """Operators between two commas or statements; longer chains overflow parsers' stacks."""
 
+_MENTIONS = re.compile(
+    r"autocast|apex|gradscaler|bfloat16|float16|float8|bf16|fp16|fp8|\.half\b|torch\.half"
+    r"|(?<!matmul_)precision|tf32|matmul_precision|checkpointing|utils\.checkpoint"
+    r"|utils import checkpoint|use_checkpoint|recompute|(?<!\bre)\.compile\b|compile_model"
+    r"|torch_compile|deepspeed|fsdp|fully_shard|fullysharded|megatron|colossalai|parallelize"
+    r"|parallelism|tensor_parallel|pipeline_parallel|sequence_parallel|context_parallel|ulysses"
+    r"|accum|lr_scheduler|get_scheduler|_schedule|schedulefree|warmup|clip_grad|clip_val"
+    r"|gradient_clip|lora|peft|adapter|unsloth|liger|quant|bitsandbytes|device_map|dataparallel"
+    r"|accelerat|lightning|fabric",
+    re.IGNORECASE,
+)
 _NEWLINES = re.compile(r"\r\n?")
 _ATOMS = re.compile(
     r"#[^\n]*|(?:'''|\"\"\")(?:[^\\]|\\.)*?(?:'''|\"\"\")|'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
@@ -96,7 +107,8 @@ def _read_text(
             )
             for line in thinned.too_deep
         )
-        return replace(facts, problems=tuple(problems))
+        found = frozenset(word.lower() for word in _MENTIONS.findall(text))
+        return replace(facts, mentions=found, problems=tuple(problems))
     line = failure.raw_line
     message = f"invalid syntax in line {line}"
     problems.append(_problem(ProblemKind.SYNTAX, message, path, line))
