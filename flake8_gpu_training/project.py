@@ -57,7 +57,7 @@ MAX_BYTES: Mapping[FileKind, int] = {
     FileKind.DOCKERFILE: 2_000_000,
     FileKind.YAML: 5_000_000,
     FileKind.JSON: 2_000_000,
-    FileKind.TOML: 5_000_000,
+    FileKind.TOML: 1_000_000,
     FileKind.REQUIREMENTS: 20_000_000,  # lock files
     FileKind.GIT_CONFIG: 1_000_000,
 }

@@ -28,7 +28,7 @@ MAX_DEPTH = 100
 MAX_ITEMS = 1000
 MAX_ARRAY_BYTES = 100_000
 """A top-level array with more than either is data, not configuration."""
-MAX_TOKENS = 200_000
+MAX_TOKENS = 100_000
 MAX_NUMBER = 400
 """Digits after which a number stays text: converting it costs quadratic time."""
 

@@ -28,7 +28,9 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.sources.text import decode
 
-MAX_BYTES = 20_000_000
+MAX_BYTES = 1_000_000
+MAX_LOCK_BYTES = 20_000_000
+MAX_REQUIREMENTS = 10_000
 _MAX_LINE = 5_000
 
 _Found = list[Requirement]
@@ -57,8 +59,9 @@ def read_requirements(text: Union[str, bytes], path: str) -> RequirementsFile:
     setup.cfg, conda environments, Pipfile, pixi.toml and the locks of poetry, uv, pdm and
     pipenv. A requirement has a ``version`` when it is pinned exactly or locked.
     """
-    if len(text) > MAX_BYTES:
-        problem = Problem(ProblemKind.TOO_LARGE, f"larger than {MAX_BYTES:,} bytes", Location(path))
+    limit = MAX_LOCK_BYTES if path.endswith(".lock") else MAX_BYTES
+    if len(text) > limit:
+        problem = Problem(ProblemKind.TOO_LARGE, f"larger than {limit:,} bytes", Location(path))
         return RequirementsFile(path, problems=(problem,))
     content, problems = decode(text, path)
     if any(problem.kind is ProblemKind.UNREADABLE for problem in problems):
@@ -179,6 +182,9 @@ def _requirements_txt(text: str, path: str) -> tuple[_Found, list[Problem]]:
         parsed = requirement(_OPTION_TAIL.sub("", stated), Location(path, number, column))
         if parsed is not None:
             found.append(parsed)
+        if len(found) > MAX_REQUIREMENTS:
+            message = f"more than {MAX_REQUIREMENTS:,} requirements"
+            return found, [Problem(ProblemKind.TOO_LARGE, message, Location(path, number))]
     return found, []
 
 
