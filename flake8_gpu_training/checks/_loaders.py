@@ -178,10 +178,16 @@ def _is_in_memory(file: PythonFile, call: Call) -> bool:
     if dataset is None:
         return False
     makers = _makers(file, dataset.text)
-    if _IN_MEMORY & makers or any(name.startswith("IterableDataset") for name in makers):
+    if _IN_MEMORY & makers or _touches_gpu(file):
         return True
     iterable = {c.name for c in file.classes if any("IterableDataset" in b for b in c.bases)}
-    return bool(iterable & makers) or _touches_gpu(file)
+    # Which class made the dataset is not always in sight; in doubt it is the iterable one.
+    return bool(iterable & makers) or bool(iterable and not makers) or _is_streamed(file)
+
+
+def _is_streamed(file: PythonFile) -> bool:
+    calls = file.calls_to("datasets.load_dataset")
+    return any("streaming" in c.keywords and c.keywords["streaming"].value is True for c in calls)
 
 
 def _makers(file: PythonFile, text: str, depth: int = 3) -> set[str]:

@@ -492,6 +492,8 @@ def _pack(run: Run, setting: Setting) -> Judgement:
     if run.framework == "swift" and text(run, "attention") not in _FLASH:
         wanted["attention"] = "flash_attention_2"
         needs = " (packing needs a flash kernel, attn_impl)"
+    elif run.framework == "hf_trainer" and text(run, "attention") not in _FLASH:
+        needs = " (load the model with a flash kernel, which keeps packed samples apart)"
     return advise(
         run,
         f"short samples are padded to the longest of their batch{needs}",

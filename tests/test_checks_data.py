@@ -1,0 +1,266 @@
+"""Data checks: when workers, pinning, prefetch, packing and preprocessing are advised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from checks_support import findings, hand_made, items_of, judged, runs_alone, runs_of, status
+
+from flake8_gpu_training.checks.base import Priority, Status
+from flake8_gpu_training.hardware import GPUS
+from flake8_gpu_training.runs.model import Hardware, Model, Run
+from report_builder.audits import AUDITS
+
+VISION = Model("Qwen/Qwen2.5-VL-7B-Instruct", "MLLM", 8_292_166_656, is_hf_family=True)
+
+
+def maximum(audit: str, category: str) -> float:
+    items = items_of(audit, category)
+    groups: dict[str, float] = {}
+    for item in items:
+        if item.group:
+            groups[item.group] = max(groups.get(item.group, 0), item.points)
+    return sum(item.points for item in items if not item.group) + sum(groups.values())
+
+
+@pytest.mark.parametrize(
+    ("audit", "category"),
+    [("general", letter) for letter in "FGHI"] + [("swift", letter) for letter in "AHIJ"],
+)
+def test_the_best_run_earns_exactly_the_maximum(audit: str, category: str) -> None:
+    described = next(a for a in AUDITS if a.id == audit)
+    expected = next(c for c in described.categories if c.id == category)
+    assert maximum(audit, category) == expected.maximum
+    assert {item.id for item in items_of(audit, category)} == {name for name, _ in expected.items}
+
+
+LOOP = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset, IterableDataset
+
+{before}
+{loader}
+for epoch in range(3):
+    for inputs, targets in loader:
+        loss = model(inputs.to({device})).sum()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def program(loader: str, device: str = '"cuda"', before: str = "") -> tuple[Run, ...]:
+    return runs_alone(LOOP.format(loader=loader, device=device, before=before))
+
+
+def test_a_loader_without_workers_is_told_how_many() -> None:
+    (found,) = findings(
+        program("loader = DataLoader(dataset, batch_size=8, shuffle=True)"), "GPU501"
+    )
+    assert "num_workers=4 (4 to 8 per GPU process)" in found.message
+    assert found.location.line == 6
+    assert found.change is not None
+    assert found.change.text.splitlines() == ["num_workers=4,", "pin_memory=True,"]
+
+
+def test_explicit_zero_workers_are_reported_where_they_stand() -> None:
+    (found,) = findings(program("loader = DataLoader(data, 8, True, num_workers=0)"), "GPU501")
+    assert (found.location.line, found.location.column) == (6, 36)
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "loader = DataLoader(dataset, shuffle=True, num_workers=args.workers)",
+        "loader = DataLoader(dataset, shuffle=True, **options)",
+        "loader = DataLoader(TensorDataset(x, y), shuffle=True)",
+        "tensors = TensorDataset(x, y)\nloader = DataLoader(tensors, shuffle=True)",
+        "loader = DataLoader(dataset, shuffle=True, num_workers=4)",
+        "loader = make_loader(dataset)",
+    ],
+)
+def test_silence_when_workers_are_set_unknown_or_useless(loader: str) -> None:
+    assert findings(program(loader), "GPU501") == []
+
+
+def test_evaluation_loaders_are_left_alone() -> None:
+    loaders = "val_loader = DataLoader(val_set, 8)\nloader = DataLoader(data, 8, num_workers=4)"
+    assert findings(program(loaders), "GPU501") == []
+
+
+def test_a_program_that_trains_on_the_cpu_is_left_alone() -> None:
+    runs = program("loader = DataLoader(dataset, shuffle=True)", device='"cpu"')
+    for code in ("GPU501", "GPU502"):
+        assert findings(runs, code) == []
+
+
+def test_an_iterable_dataset_may_not_share_its_samples_among_workers() -> None:
+    before = "class Rows(IterableDataset):\n    pass\n"
+    runs = program("rows = Rows()\nloader = DataLoader(rows, batch_size=8)", before=before)
+    assert findings(runs, "GPU501") == []
+
+
+def test_missing_workers_and_pinning_make_one_diagnostic() -> None:
+    runs = program("loader = DataLoader(dataset, shuffle=True)")
+    assert len(findings(runs, "GPU501")) == 1
+    assert findings(runs, "GPU502") == []
+    assert status(runs[0], "GPU502") is Status.RECOMMENDED
+    assert findings(runs, "GPU503") == []
+    assert findings(runs, "GPU504") == []
+
+
+def test_pinning_is_advised_beside_workers() -> None:
+    runs = program("loader = DataLoader(dataset, shuffle=True, num_workers=8)")
+    (found,) = findings(runs, "GPU502")
+    assert "pin_memory=True" in found.message
+
+
+def test_persistent_workers_are_advised_where_epochs_repeat() -> None:
+    runs = program("loader = DataLoader(dataset, shuffle=True, num_workers=8, pin_memory=True)")
+    (found,) = findings(runs, "GPU503")
+    assert "persistent_workers=True" in found.message
+    assert judged(runs[0], "GPU504").status is Status.ENABLED
+
+
+TRAINER = """
+from transformers import Trainer, TrainingArguments
+
+arguments = TrainingArguments({arguments})
+Trainer(model=model, args=arguments, train_dataset=dataset).train()
+"""
+
+
+def trainer(arguments: str) -> tuple[Run, ...]:
+    return runs_alone(TRAINER.format(arguments=arguments))
+
+
+def test_training_arguments_load_in_the_main_process_by_default() -> None:
+    (found,) = findings(trainer('"out", bf16=True'), "GPU501")
+    assert "dataloader_num_workers=4" in found.message
+    assert found.location.line == 4
+
+
+def test_training_arguments_with_open_ends_prove_nothing() -> None:
+    assert findings(trainer("**options"), "GPU501") == []
+
+
+def test_pinning_is_on_by_default_in_transformers() -> None:
+    (run,) = trainer('"out"')
+    assert status(run, "GPU502") is Status.ENABLED
+    (found,) = findings(trainer('"out", dataloader_pin_memory=False'), "GPU502")
+    assert "dataloader_pin_memory=True" in found.message
+
+
+def test_prefetch_needs_workers() -> None:
+    (without,) = trainer('"out"')
+    assert status(without, "GPU504") is Status.RECOMMENDED
+    (with_workers,) = trainer('"out", dataloader_num_workers=4')
+    assert status(with_workers, "GPU504") is Status.ENABLED
+
+
+def test_trials_and_tests_are_not_advised() -> None:
+    text = TRAINER.format(arguments='"out"')
+    assert findings(runs_alone(text, "tests/test_trainer.py"), "GPU501") == []
+
+
+SWIFT = """\
+swift {command} \\
+    --model Qwen/Qwen2.5-7B-Instruct \\
+    --torch_dtype bfloat16 \\
+    --dataset data/train.jsonl {flags}
+"""
+
+
+def swift(root: Path, flags: str = "", command: str = "sft") -> Run:
+    text = SWIFT.format(command=command, flags=flags)
+    (run,) = runs_of(root, {"train.sh": dedent(text), "data/train.jsonl": "{}\n"})
+    return run
+
+
+def test_one_worker_is_ms_swifts_default_and_half_of_the_points(tmp_path: Path) -> None:
+    judgement = judged(swift(tmp_path), "GPU501")
+    assert judgement.status is Status.PARTIAL
+    assert judgement.share == 0.5
+    assert judgement.priority is Priority.LOW
+    assert "--dataloader_num_workers 4" in judgement.findings[0].message
+
+
+def test_a_streamed_dataset_keeps_its_one_worker(tmp_path: Path) -> None:
+    assert status(swift(tmp_path, "--streaming true --max_steps 1000"), "GPU501") is Status.DISABLED
+
+
+def test_packing_names_the_flash_kernel_it_needs(tmp_path: Path) -> None:
+    judgement = judged(swift(tmp_path), "GPU507")
+    assert judgement.variant == "packing"
+    assert "--packing true --attn_impl flash_attn" in judgement.findings[0].message
+
+
+def test_packing_alone_is_advised_beside_a_flash_kernel(tmp_path: Path) -> None:
+    (found,) = judged(swift(tmp_path, "--attn_impl flash_attn"), "GPU507").findings
+    assert found.message.startswith("set --packing true:")
+
+
+@pytest.mark.parametrize(
+    ("flags", "variant"), [("--packing true", "packing"), ("--padding_free true", "padding_free")]
+)
+def test_packing_and_padding_free_are_alternatives(
+    tmp_path: Path, flags: str, variant: str
+) -> None:
+    judgement = judged(swift(tmp_path, f"--attn_impl flash_attn {flags}"), "GPU507")
+    assert (judgement.status, judgement.variant) == (Status.ENABLED, variant)
+
+
+def test_packing_is_no_advice_for_cards_without_a_flash_kernel() -> None:
+    assert "V100-32G" in GPUS
+    run = hand_made(
+        practices={"packing": False, "padding_free": False, "algorithm": "sft"},
+        hardware=Hardware("V100-32G", 1),
+    )
+    assert status(run, "GPU507") is Status.NOT_APPLICABLE
+
+
+def test_packing_is_optional_in_preference_tuning(tmp_path: Path) -> None:
+    assert status(swift(tmp_path, "--rlhf_type dpo", "rlhf"), "GPU507") is Status.DISABLED
+
+
+def test_text_that_is_tokenised_late_is_reported(tmp_path: Path) -> None:
+    judgement = judged(swift(tmp_path, "--lazy_tokenize true"), "GPU508")
+    assert judgement.status is Status.RECOMMENDED
+    assert "--lazy_tokenize false" in judgement.findings[0].message
+
+
+def test_ms_swift_tokenises_ahead_by_default(tmp_path: Path) -> None:
+    assert status(swift(tmp_path), "GPU508") is Status.ENABLED
+
+
+def test_preprocessing_in_one_process_is_reported(tmp_path: Path) -> None:
+    (found,) = judged(swift(tmp_path), "GPU509").findings
+    assert "--dataset_num_proc 8" in found.message
+    assert status(swift(tmp_path, "--dataset_num_proc 16"), "GPU509") is Status.ENABLED
+
+
+def test_lazy_and_streamed_reading_are_alternatives(tmp_path: Path) -> None:
+    multimodal = hand_made(model=VISION, practices={"streaming": False, "packing": False})
+    assert judged(multimodal, "GPU512").variant == "lazy"
+    streamed = swift(tmp_path, "--streaming true --max_steps 1000")
+    assert judged(streamed, "GPU512").variant == "streaming"
+    assert judged(streamed, "GPU510").variant == "streaming"
+
+
+def test_arrow_tables_are_memory_mapped(tmp_path: Path) -> None:
+    assert judged(swift(tmp_path), "GPU510").variant == "mapped"
+
+
+def test_the_whole_dataset_as_one_batch_is_reported() -> None:
+    runs = program("loader = DataLoader(data, batch_size=len(data), shuffle=True, num_workers=4)")
+    assert len(findings(runs, "GPU506")) == 1
+
+
+def test_small_files_are_reported_on_network_storage_only() -> None:
+    text = LOOP.replace("{before}", "from torchvision.datasets import ImageFolder")
+    fill = {"device": '"cuda"', "loader": ""}
+    local = text.replace("{loader}", 'data = ImageFolder("/data/train")\n{loader}').format(**fill)
+    shared = local.replace("/data/train", "/mnt/nfs/train")
+    assert findings(runs_alone(local), "GPU505") == []
+    assert len(findings(runs_alone(shared), "GPU505")) == 1
