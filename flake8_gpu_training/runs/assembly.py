@@ -347,7 +347,7 @@ class Assembly:
                 {
                     name: setting
                     for name, setting in namespace.values.items()
-                    if known(setting.value) and setting.value is not None
+                    if setting.origin is Origin.DEFAULT and _is_given(setting.value)
                 }
             )
             is_open = is_open or given.is_open
@@ -473,7 +473,7 @@ class Assembly:
             scheduler = Scheduler(None, None)
             if program in ("flow_factory", "vllm", "sglang"):
                 return launcher_of(program, {}, parts.settings, {}, scheduler), scheduler
-            return Launcher(), scheduler
+            return Launcher(program if parts.config is not None else "python"), scheduler
         scheduler = Scheduler(origins.script, launch.command)
         options = dict(launch.options)
         if launch.program == "trl":
@@ -612,6 +612,10 @@ def _model_setting(parts: _Parts) -> Optional[Setting]:
             if argument is not None and isinstance(argument.value, str):
                 return Setting("model", argument.value, argument.location, Origin.CONSTRUCTOR)
     return None
+
+
+def _is_given(value: Any) -> bool:
+    return known(value) and value is not None
 
 
 def _loads_model(name: str) -> bool:

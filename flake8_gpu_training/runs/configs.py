@@ -53,7 +53,8 @@ def recognise(document: Document) -> Optional[Recognised]:
     if not keys or is_accelerate(document) or is_deepspeed(document):
         return None
     if _scalar(document, "stage") in _LLAMAFACTORY_STAGES and "finetuning_type" in keys:
-        return Recognised("llamafactory", "llamafactory", "train")
+        kind = RunKind.TRAIN if _is_true(document, "do_train") else RunKind.INFER
+        return Recognised("llamafactory", "llamafactory", "train", kind)
     if _is_flow_factory(document):
         return Recognised("flow_factory", "flow_factory", "train")
     if "model" in keys and keys & _SWIFT_MARKS and _is_plain(document, "model"):
@@ -106,6 +107,11 @@ def _scalar(document: Document, key: str) -> Any:
     node = document.get(key)
     value = node.value if node is not None and node.kind == "scalar" else None
     return value if isinstance(value, str) else None
+
+
+def _is_true(document: Document, key: str) -> bool:
+    node = document.get(key)
+    return node is not None and node.value is not False and node.value is not None
 
 
 def _is_plain(document: Document, key: str) -> bool:

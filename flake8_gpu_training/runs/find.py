@@ -150,8 +150,8 @@ class _Finder:
         """Runs of scripts that no command starts; of modules only when there is no script."""
         scripts: list[Run] = []
         modules: list[Run] = []
-        for file in self.project.python_files():
-            if file.path in used or _is_framework_code(file.path, self.reach):
+        for file in _python_files(self.project):
+            if file.path in used:
                 continue
             is_script = _is_script(file)
             if is_script:
@@ -213,6 +213,7 @@ class _Finder:
         return (
             _KIND_RANK[run.kind],
             run.framework != detected,
+            not any(setting.known for setting in run.settings.values()),
             bool(_TRIAL.search(path)),
             bool(_EXAMPLE.search(path)),
             run.command is None and run.place.document is None,
@@ -258,13 +259,42 @@ def _is_script(file: PythonFile) -> bool:
     return any(not call.scope and not call.is_decorator for call in file.calls)
 
 
-def _is_framework_code(path: str, reach: Reach) -> bool:
-    """Whether ``path`` lies in a framework's own package, checked out in the project."""
-    parts = path.split("/")
-    at = 1 if parts[0] == "src" else 0
-    if len(parts) <= at + 1 or parts[at] not in FRAMEWORK_PACKAGES:
-        return False
-    return "/".join([*parts[: at + 1], "__init__.py"]) in reach.project.files
+def _python_files(project: Project) -> Iterator[PythonFile]:
+    """The user's own Python files: no tests, and no framework checked out in the project."""
+    packages = tuple(
+        path[: -len("__init__.py")]
+        for path in project.files
+        if path.endswith("/__init__.py")
+        and path.count("/") <= 2
+        and path.split("/")[-2] in FRAMEWORK_PACKAGES
+        and (path.count("/") == 1 or path.startswith("src/"))
+    )
+    return project.python_files(
+        lambda path: (
+            path.startswith(packages)
+            or project.is_auxiliary(path)
+            or not _may_start(project.root / path)
+        )
+    )
+
+
+# What a file must hold to train, to serve, or to start a command that does.
+_STARTING = re.compile(
+    rb"backward\s*\(|Trainer\b|TrainingArguments|[a-z]Config\s*\(|\bLLM\s*\(|Engine(?:Args)?\s*\("
+    rb"|ServerArgs|Runtime\s*\(|run_exp|_main\s*\(|deepspeed\.initialize|subprocess|os\.system"
+    rb"|\"[ \\t]*[!%]|^[ \t]*[!%]",
+    re.MULTILINE,
+)
+_LARGEST = 4_000_000
+
+
+def _may_start(path: Path) -> bool:
+    """Whether a Python file or notebook is worth reading, by a scan of its bytes."""
+    try:
+        with path.open("rb") as file:
+            return _STARTING.search(file.read(_LARGEST)) is not None
+    except (OSError, ValueError):
+        return True
 
 
 # --- commands ---------------------------------------------------------------------------
@@ -277,7 +307,7 @@ def _commands(project: Project) -> Iterator[Found]:
     for config in project.configs():
         for command in config.commands:
             yield Found(command, Origins(job=config))
-    for file in project.python_files():
+    for file in _python_files(project):
         for command in file.shell:
             yield Found(command, Origins(notebook=file))
         for call in file.calls:

@@ -129,12 +129,11 @@ class Program:
 
 def entries_of(program: Program) -> tuple[Entry, ...]:
     """The jobs that ``program`` does; none when it neither trains nor serves."""
-    found = [
-        *_known_mains(program),
-        *_trainer_entries(program),
-    ]
-    if not found:
-        found = list(_engine_entries(program))
+    found = [*_known_mains(program), *_trainer_entries(program)]
+    engines = list(_engine_entries(program))
+    # A script that only generates may build training arguments for its data loader.
+    if not found or (engines and not _builds_trainer(program)):
+        found = engines
     if not any(entry.kind is RunKind.TRAIN for entry in found):
         found = [*_loop_entries(program), *found]
     return tuple(found)
@@ -149,6 +148,12 @@ def may_train(file: PythonFile) -> bool:
 
 
 def _known_mains(program: Program) -> Iterator[Entry]:
+    """The framework's main function that the script calls, once however often it does."""
+    found = {entry.subcommand: entry for entry in reversed(list(_mains(program)))}
+    yield from sorted(found.values(), key=lambda entry: entry.location)
+
+
+def _mains(program: Program) -> Iterator[Entry]:
     for call in program.script.calls:
         root = call.name.partition(".")[0]
         if call.method == "run_exp" and root in ("llamafactory", "llmtuner"):
@@ -157,8 +162,6 @@ def _known_mains(program: Program) -> Iterator[Entry]:
             )
         elif root == "swift" and call.method in _SWIFT_MAINS:
             yield _swift_entry(program, call)
-        elif root == "swift" and call.receiver.rpartition(".")[2] in ("SwiftSft", "SwiftRLHF"):
-            continue
 
 
 def _swift_entry(program: Program, main: Call) -> Entry:
@@ -246,6 +249,13 @@ def _is_trainer(call: Call, classes: Mapping[str, ClassDef]) -> bool:
         base.partition(".")[0] in TRAINER_ROOTS and base.endswith("Trainer")
         for item in _lineage(call.method, classes)
         for base in item.bases
+    )
+
+
+def _builds_trainer(program: Program) -> bool:
+    return any(
+        _TRAINERS.fullmatch(call.method) or call.method in _SWIFT_MAINS or call.method == "run_exp"
+        for call in program.calls()
     )
 
 

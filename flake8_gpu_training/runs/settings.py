@@ -264,13 +264,14 @@ class Ranked:
 
 
 def rank(layers: Iterable[Mapping[str, Setting]], overridden: Sequence[Setting] = ()) -> Ranked:
-    """Merge ``layers``, strongest first; equal values elsewhere are kept as overridden too."""
+    """Merge ``layers``, strongest first. A default that is overridden is no conflict."""
     found: dict[str, Setting] = {}
     weaker = list(overridden)
     for layer in layers:
         for name, setting in layer.items():
             if name in found:
-                weaker.append(setting)
+                if setting.origin is not Origin.DEFAULT:
+                    weaker.append(setting)
             else:
                 found[name] = setting
     return Ranked(found, tuple(weaker))
