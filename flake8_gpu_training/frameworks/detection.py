@@ -54,9 +54,10 @@ def detect(project: Project, launch_command: tuple[Command, ...] = ()) -> Detect
     checkout's own and then the seed's precedence decide.
     """
     launched = [item for command in launch_command for item in _of_command(command)]
-    found = [*launched, *_Scan(project).evidence()]
+    scan = _Scan(project)
+    found = [*launched, *scan.evidence()]
     strong = {item.framework for item in found if item.strong}
-    training = _training(launched, found, strong)
+    training = _training(launched, found, strong, scan.trains)
     return Detection(training, "vllm" in strong, "sglang" in strong, tuple(_worth_showing(found)))
 
 
@@ -268,7 +269,7 @@ class _Scan:
     def _of_python(self) -> Iterator[Evidence]:
         for file in self.project.python_files():
             if self._own(file.path):
-                self.trains = self.trains or any(loop.trains for loop in file.loops)
+                self.trains = self.trains or _trains(file)
                 yield from _of_python(file)
 
     def _of_scripts(self) -> Iterator[Evidence]:
@@ -283,6 +284,13 @@ class _Scan:
                 yield from _of_config(file)
                 for command in file.commands:
                     yield from _of_command(command)
+
+
+def _trains(file: PythonFile) -> bool:
+    """Whether a file has a training loop of its own, or a part of one."""
+    return any(loop.trains for loop in file.loops) or any(
+        call.method in ("backward", "manual_backward") for call in file.calls
+    )
 
 
 def _of_structure(project: Project) -> Iterator[Evidence]:
@@ -515,7 +523,9 @@ def _joined(found: list[Evidence], trains: bool) -> Iterator[Evidence]:
             yield Evidence(framework, first.rule, first.location, first.text)
 
 
-def _training(launched: list[Evidence], found: list[Evidence], strong: set[str]) -> str:
+def _training(
+    launched: list[Evidence], found: list[Evidence], strong: set[str], trains: bool
+) -> str:
     for group in (launched, [item for item in found if item.rule in ("checkout", "git")]):
         named = {item.framework for item in group if item.strong}
         for framework in PRECEDENCE:
@@ -524,6 +534,8 @@ def _training(launched: list[Evidence], found: list[Evidence], strong: set[str])
     candidates = [framework for framework in _TRAINING if framework in strong]
     if candidates:
         return _dominant(candidates, found)
+    if trains:  # an engine beside a training loop serves that loop
+        return "generic"
     return next((engine for engine in _ENGINES if engine in strong), "generic")
 
 

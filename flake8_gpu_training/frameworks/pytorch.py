@@ -1,7 +1,828 @@
-"""Plain PyTorch and Accelerate programs: practices read from the code itself."""
+"""Plain PyTorch, Accelerate and Lightning programs: practices read from the code itself.
+
+That a practice is absent is said only when the whole reachable code was searched and has no
+word of it; everything less is left unknown.
+"""
 
 from __future__ import annotations
 
-from flake8_gpu_training.frameworks.base import Framework
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Optional
 
-FRAMEWORK = Framework(id="generic", title="PyTorch", distribution="torch")
+from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.base import Framework
+from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.hub_models import practices_from_models
+from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.reading import (
+    dtype,
+    find,
+    is_off,
+    number,
+    practice,
+    truth,
+)
+from flake8_gpu_training.runs.model import Run, RunKind
+
+_LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
+_LIGHTNING_PRECISION: Mapping[str, str] = {
+    "bf16": "bf16",
+    "bf16-mixed": "bf16",
+    "16": "fp16",
+    "16-mixed": "fp16",
+    "bf16-true": "pure-bf16",
+    "16-true": "fp16",
+    "32": "fp32",
+    "32-true": "fp32",
+    "64": "fp32",
+    "64-true": "fp32",
+    "transformer-engine": "fp8",
+    "transformer-engine-float16": "fp8",
+}
+_HALF_WORDS = (
+    "autocast",
+    "apex",
+    "gradscaler",
+    "bfloat16",
+    "float16",
+    "float8",
+    "bf16",
+    "fp16",
+    "fp8",
+    ".half",
+    "torch.half",
+    "precision",
+)
+_RECOMPUTE_WORDS = (
+    "checkpointing",
+    "utils.checkpoint",
+    "utils import checkpoint",
+    "use_checkpoint",
+    "recompute",
+)
+_SHARDING_WORDS = (
+    "deepspeed",
+    "fsdp",
+    "fully_shard",
+    "fullysharded",
+    "megatron",
+    "colossalai",
+    "parallelize",
+    "parallelism",
+    "tensor_parallel",
+    "pipeline_parallel",
+    "sequence_parallel",
+    "context_parallel",
+    "ulysses",
+)
+_WRAPPING_WORDS = ("dataparallel", "accelerat", "lightning", "fabric")
+_EVALUATION = re.compile(r"(?i)(?:^|[._])(?:val|valid|validation|test|eval|dev|infer|predict)")
+_KERNELS: Mapping[str, str] = {
+    "flash_attn_func": "flash_attention_2",
+    "flash_attn_qkvpacked_func": "flash_attention_2",
+    "flash_attn_varlen_func": "flash_attention_2",
+    "flash_attn_varlen_qkvpacked_func": "flash_attention_2",
+    "memory_efficient_attention": "xformers",
+    "enable_xformers_memory_efficient_attention": "xformers",
+    "flex_attention": "flex_attention",
+    "scaled_dot_product_attention": "sdpa",
+    "sageattn": "sage",
+}
+_OPTIMIZER_ROOTS = (
+    "torch.optim",
+    "bitsandbytes",
+    "apex",
+    "deepspeed",
+    "transformers",
+    "torchao",
+    "lion_pytorch",
+    "galore_torch",
+    "apollo_torch",
+    "schedulefree",
+    "came_pytorch",
+    "prodigyopt",
+    "dadaptation",
+    "torch_optimizer",
+    "optimi",
+)
+
+
+class _Program:
+    """The reachable code of a run, and what may be concluded from it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.calls: list[Call] = [call for file in run.python for call in file.calls]
+        mentions = [file.mentions for file in run.python]
+        self.words: frozenset[str] = frozenset().union(*(m for m in mentions if m is not None))
+        self.is_searched = (
+            bool(mentions)
+            and all(m is not None for m in mentions)
+            and not run.is_open
+            and run.kind is RunKind.TRAIN
+            and not any(file.problems for file in run.python)
+        )
+
+    def silent(self, *words: str) -> bool:
+        """Whether the code, all of it searched, has none of ``words``."""
+        return self.is_searched and self.words.isdisjoint(words)
+
+    def named(self, *methods: str) -> Iterator[Call]:
+        """Calls by the last part of their name."""
+        return (call for call in self.calls if call.method in methods)
+
+    def first(self, *methods: str) -> Optional[Call]:
+        """The first such call, or None."""
+        return next(self.named(*methods), None)
+
+    def lightning(self) -> Optional[Call]:
+        """The call of Lightning's ``Trainer`` or ``Fabric``."""
+        for call in self.named("Trainer", "Fabric"):
+            if call.name.partition(".")[0] in _LIGHTNING:
+                return call
+        return None
+
+    def accelerator(self) -> Optional[Call]:
+        """The call of Accelerate's ``Accelerator``."""
+        found = self.first("Accelerator")
+        return found if found is not None and "accelerate" in found.name else None
+
+    def is_launch_open(self) -> bool:
+        """Whether an Accelerate configuration that was not found may say more."""
+        if self.run.launcher.name == "accelerate":
+            return "config_file" in self.run.launcher.options and self.run.accelerate is None
+        return False
+
+
+def _given(name: str, value: Any, call: Call, argument: Optional[Argument] = None) -> Setting:
+    if argument is None:
+        return Setting(name, value, call.location, Origin.CONSTRUCTOR, f"{call.name}(...)")
+    if not known(argument.value):
+        value = argument.value
+    return Setting(
+        name,
+        value,
+        argument.location,
+        Origin.CONSTRUCTOR,
+        f"{call.method}: {argument.text or argument.value}",
+        argument.text,
+        argument.location if argument.text else None,
+    )
+
+
+def _absent(name: str, value: Any, note: str) -> dict[str, Setting]:
+    return {name: Setting(name, value, None, Origin.DERIVED, note)}
+
+
+def _keyword(call: Call, *names: str, position: int = -1) -> Optional[Argument]:
+    for name in names:
+        if name in call.keywords:
+            return call.keywords[name]
+    if 0 <= position < len(call.positional):
+        return call.positional[position]
+    return None
+
+
+def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    if run.kind is not RunKind.TRAIN:
+        return {}
+    program = _Program(run)
+    launched = practices_of_run(run)
+    found: dict[str, Setting] = dict(launched)
+    models = practices_from_models(run)
+    weights = models.pop("weights", None)
+    found.update(models)
+    found.update(_sharding(program, launched))
+    found.update(_precision(program, launched, found, weights))
+    found.update(_recompute(program, found))
+    found.update(_compile(program, launched))
+    found.update(_attention(program, found))
+    found.update(_tf32(program))
+    found.update(_loading(program))
+    found.update(_optimizing(program, found))
+    found.update(_scheduling(program, found))
+    found.update(_adapters(program, found))
+    found.update(_parallelism(program))
+    found.update(_wrapping(program, found))
+    found.update(_reading(program))
+    return found
+
+
+# --- precision ----------------------------------------------------------------------------
+
+
+def _precision(
+    program: _Program,
+    launched: Mapping[str, Setting],
+    found: Mapping[str, Setting],
+    weights: Optional[Setting],
+) -> dict[str, Setting]:
+    for setting in (
+        _eight_bits(program),
+        _of_accelerator(program),
+        _of_lightning(program),
+        _of_deepspeed(program),
+        _of_autocast(program),
+        _of_mixed_shards(program),
+    ):
+        if setting is not None:
+            return {"precision": setting}
+    if "precision" in launched:
+        return {"precision": launched["precision"]}
+    if weights is not None and known(weights.value) and weights.value in ("bf16", "fp16"):
+        value = "pure-bf16" if weights.value == "bf16" else "fp16"
+        return {"precision": practice("precision", value, weights)}
+    if program.is_launch_open() or weights is not None:
+        return {}
+    if program.silent(*_HALF_WORDS):
+        return _absent("precision", "fp32", "no autocast, scaler or 16-bit type in the code")
+    accelerator = program.accelerator()
+    if accelerator is not None and _is_plain(program, accelerator, "mixed_precision"):
+        note = "accelerate: Accelerator(mixed_precision=None) is no"
+        return _absent("precision", "fp32", note)
+    return {}
+
+
+def _is_plain(program: _Program, call: Call, keyword: str) -> bool:
+    """Whether a call, all its arguments seen, lacks ``keyword`` and no autocast makes up."""
+    return (
+        not call.is_open
+        and keyword not in call.keywords
+        and program.is_searched
+        and not program.words & (set(_HALF_WORDS) - {"precision"})
+        and program.run.launcher.name not in ("", "unknown")
+        and not program.run.single_file
+    )
+
+
+def _eight_bits(program: _Program) -> Optional[Setting]:
+    call = program.first("fp8_autocast", "convert_to_float8_training")
+    return _given("precision", "fp8", call) if call is not None else None
+
+
+def _of_accelerator(program: _Program) -> Optional[Setting]:
+    call = program.accelerator()
+    argument = _keyword(call, "mixed_precision") if call is not None else None
+    if call is None or argument is None or argument.value is None:
+        return None
+    if not known(argument.value):
+        return _given("precision", argument.value, call, argument)
+    value = "fp32" if is_off(argument.value) else dtype(str(argument.value))
+    return _given("precision", value, call, argument) if value else None
+
+
+def _of_lightning(program: _Program) -> Optional[Setting]:
+    call = program.lightning()
+    if call is None:
+        return None
+    argument = _keyword(call, "precision")
+    if argument is None:
+        if call.is_open or _keyword(call, "plugins") is not None:
+            return Setting("precision", Unknown("arguments of the Trainer are not all known"))
+        note = "Lightning: precision 32-true unless set"
+        return Setting("precision", "fp32", None, Origin.DEFAULT, note)
+    if not known(argument.value):
+        return _given("precision", argument.value, call, argument)
+    value = _LIGHTNING_PRECISION.get(str(argument.value))
+    return _given("precision", value, call, argument) if value else None
+
+
+def _of_deepspeed(program: _Program) -> Optional[Setting]:
+    document = program.run.deepspeed
+    return practices_from_deepspeed(document).get("precision") if document is not None else None
+
+
+def _of_autocast(program: _Program) -> Optional[Setting]:
+    for call in program.named("autocast"):
+        device = _keyword(call, "device_type", position=0)
+        if device is not None and device.value in ("cpu", "mps", "xla"):
+            continue
+        enabled = _keyword(call, "enabled")
+        if enabled is not None and not known(enabled.value):
+            return _given("precision", enabled.value, call, enabled)
+        if enabled is not None and truth(enabled.value) is False:
+            continue
+        return _autocast_type(call)
+    return None
+
+
+def _autocast_type(call: Call) -> Setting:
+    argument = _keyword(call, "dtype")
+    if argument is None and not call.name.startswith("torch.cuda"):
+        argument = _keyword(call, "dtype", position=1)
+    if argument is None:
+        if call.is_open:
+            return _given("precision", Unknown("arguments of autocast are not all known"), call)
+        return Setting(
+            "precision",
+            "fp16",
+            call.location,
+            Origin.CONSTRUCTOR,
+            f"{call.name}: float16 on CUDA unless dtype is given",
+        )
+    if not known(argument.value):
+        return _given("precision", argument.value, call, argument)
+    value = dtype(str(argument.value))
+    return _given("precision", value or Unknown("dtype is not a literal"), call, argument)
+
+
+def _of_mixed_shards(program: _Program) -> Optional[Setting]:
+    """FSDP's ``MixedPrecision(param_dtype=...)`` and ``MixedPrecisionPolicy``."""
+    for call in program.named("MixedPrecision", "MixedPrecisionPolicy"):
+        argument = _keyword(call, "param_dtype", position=0)
+        if argument is None:
+            continue
+        if not known(argument.value):
+            return _given("precision", argument.value, call, argument)
+        value = dtype(str(argument.value))
+        if value is not None:
+            return _given("precision", value, call, argument)
+    return None
+
+
+# --- memory and compute -------------------------------------------------------------------
+
+
+def _switched(
+    program: _Program, name: str, call: Call, parameters: Iterable[str]
+) -> dict[str, Setting]:
+    """``name`` is on by a call, unless a switch of the program's own says whether it is made."""
+    setting = find(program.run, *parameters)
+    if setting is None:
+        return {name: _given(name, True, call)}
+    if not known(setting.value):
+        return {name: practice(name, setting.value, setting)}
+    value = truth(setting.value)
+    return {name: practice(name, value, setting)} if value is not None else {}
+
+
+def _recompute(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
+    call = program.first(
+        "gradient_checkpointing_enable",
+        "activation_checkpointing_enable",
+        "enable_gradient_checkpointing",
+        "apply_activation_checkpointing",
+        "checkpoint_wrapper",
+        "checkpoint_sequential",
+    )
+    if call is None:
+        call = next(
+            (c for c in program.named("checkpoint") if c.name.startswith("torch.utils")), None
+        )
+    if call is not None:
+        result.update(
+            _switched(
+                program,
+                "gradient_checkpointing",
+                call,
+                (
+                    "gradient_checkpointing",
+                    "activation_checkpointing",
+                    "grad_checkpointing",
+                    "enable_gradient_checkpointing",
+                    "use_gradient_checkpointing",
+                    "use_checkpoint",
+                ),
+            )
+        )
+        reentrant = _keyword(call, "use_reentrant")
+        if reentrant is not None:
+            result["reentrant_checkpointing"] = _given(
+                "reentrant_checkpointing", reentrant.value, call, reentrant
+            )
+    elif "gradient_checkpointing" not in found and program.silent(*_RECOMPUTE_WORDS):
+        note = "no activation checkpointing in the code"
+        result.update(_absent("gradient_checkpointing", False, note))
+    return result
+
+
+def _compile(program: _Program, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    for call in program.named("compile"):
+        if call.name == "torch.compile" or call.receiver.startswith("torch.nn"):
+            return _switched(
+                program,
+                "torch_compile",
+                call,
+                ("torch_compile", "compile", "use_compile", "compile_model", "use_torch_compile"),
+            )
+    if "torch_compile" in launched or program.is_launch_open():
+        return {}
+    if program.silent(".compile", "compile_model", "torch_compile"):
+        return _absent("torch_compile", False, "no torch.compile in the code")
+    return {}
+
+
+def _attention(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    kernels = [call for call in program.calls if call.method in _KERNELS]
+    if not kernels:
+        return {}
+    values = {_kernel(call) for call in kernels}
+    if "attention" in found and found["attention"].explicit:
+        return {}
+    if len(values) == 1:
+        return {"attention": _given("attention", values.pop(), kernels[0])}
+    # A flash kernel with SDPA as what is left when it cannot be had.
+    best = next((call for call in kernels if _kernel(call).startswith("flash")), None)
+    if best is not None and values <= {_kernel(best), "sdpa"}:
+        return {"attention": _given("attention", _kernel(best), best)}
+    reason = "several attention kernels in the code"
+    return {"attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])}
+
+
+def _kernel(call: Call) -> str:
+    if call.name.startswith("flash_attn_interface"):
+        return "flash_attention_3"
+    return _KERNELS[call.method]
+
+
+def _tf32(program: _Program) -> dict[str, Setting]:
+    for file in program.run.python:
+        for setting in file.attributes:
+            if setting.name == "torch.backends.cuda.matmul.allow_tf32":
+                return {"tf32": practice("tf32", setting.value, setting)}
+            if setting.name == "torch.backends.cuda.matmul.fp32_precision":
+                return {"tf32": practice("tf32", setting.value == "tf32", setting)}
+    for call in program.named("set_float32_matmul_precision"):
+        argument = _keyword(call, "precision", position=0)
+        if argument is not None:
+            value = argument.value in ("high", "medium") if known(argument.value) else None
+            return {"tf32": _given("tf32", value, call, argument)}
+    if program.silent("tf32", "matmul_precision"):
+        note = "PyTorch 1.12 and later: float32 products do not use TF32 unless told"
+        return _absent("tf32", False, note)
+    return {}
+
+
+# --- data ---------------------------------------------------------------------------------
+
+
+def training_loaders(run: Run) -> list[Call]:
+    """``DataLoader`` calls whose batches the model is trained on, as far as names tell."""
+    calls = [call for file in run.python for call in file.calls]
+    loaders = [
+        call
+        for call in calls
+        if call.method in ("DataLoader", "StatefulDataLoader") and not _is_evaluation(call)
+    ]
+    trained = {
+        loop.iterable for file in run.python for loop in file.loops if loop.trains and loop.iterable
+    }
+    chosen = [call for call in loaders if call.assigned_to and call.assigned_to in trained]
+    return chosen or loaders
+
+
+def _is_evaluation(call: Call) -> bool:
+    names = (call.assigned_to, call.scope.rpartition(".")[2])
+    return any(name and _EVALUATION.search(name) is not None for name in names)
+
+
+def _loading(program: _Program) -> dict[str, Setting]:
+    loaders = training_loaders(program.run)
+    if not loaders:
+        return {}
+    found: dict[str, Setting] = {}
+    for name, keyword, position, default in (
+        ("dataloader_workers", "num_workers", 5, 0),
+        ("pin_memory", "pin_memory", 7, False),
+        ("persistent_workers", "persistent_workers", -1, False),
+    ):
+        settings = [_loader_setting(name, keyword, position, default, c) for c in loaders]
+        setting = _same(name, settings)
+        if setting is not None:
+            found[name] = setting
+    found.update(_prefetch(loaders, found.get("dataloader_workers")))
+    sizes = [_keyword(call, "batch_size", position=1) for call in loaders]
+    if len(loaders) == 1 and sizes[0] is not None and number(sizes[0].value) is not None:
+        found["micro_batch_size"] = _given("micro_batch_size", sizes[0].value, loaders[0], sizes[0])
+    return found
+
+
+def _prefetch(loaders: list[Call], workers: Optional[Setting]) -> dict[str, Setting]:
+    count = number(workers.value) if workers is not None else None
+    default = None if count is None else (2 if count > 0 else None)
+    settings = [
+        _loader_setting("prefetch_factor", "prefetch_factor", -1, default, call) for call in loaders
+    ]
+    setting = _same("prefetch_factor", settings)
+    if setting is None or (count is None and not setting.explicit):
+        return {}
+    return {"prefetch_factor": setting}
+
+
+def _loader_setting(name: str, keyword: str, position: int, default: Any, call: Call) -> Setting:
+    argument = _keyword(call, keyword, position=position)
+    if argument is not None:
+        return _given(name, argument.value, call, argument)
+    if call.is_open:
+        reason = "arguments of the DataLoader are not all known"
+        return Setting(name, Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    note = f"{call.method} at {call.location}: {keyword} {default} unless set"
+    return Setting(name, default, None, Origin.DEFAULT, note)
+
+
+def _same(name: str, settings: list[Setting]) -> Optional[Setting]:
+    """The setting on which all agree; the first unknown one; else unknown."""
+    for setting in settings:
+        if not known(setting.value):
+            return setting
+    if len({repr(setting.value) for setting in settings}) == 1:
+        return settings[0]
+    candidates = tuple(setting.value for setting in settings)
+    return Setting(name, Unknown("loaders differ", candidates), settings[0].location)
+
+
+def _reading(program: _Program) -> dict[str, Setting]:
+    loads = [c for c in program.named("load_dataset") if c.name.startswith("datasets.")]
+    if not loads:
+        return {}
+    settings = []
+    for call in loads:
+        argument = _keyword(call, "streaming")
+        if argument is not None:
+            settings.append(_given("streaming", argument.value, call, argument))
+        elif call.is_open:
+            return {}
+        else:
+            note = "datasets: load_dataset(streaming=False)"
+            settings.append(Setting("streaming", False, None, Origin.DEFAULT, note))
+    setting = _same("streaming", settings)
+    return {"streaming": setting} if setting is not None else {}
+
+
+# --- optimization -------------------------------------------------------------------------
+
+
+def _optimizing(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
+    made = [call for call in program.calls if _is_optimizer(call)]
+    if made:
+        names = {_optimizer_name(call) for call in made}
+        if len(names) == 1:
+            result["optimizer"] = _given("optimizer", names.pop(), made[0])
+        else:
+            reason = "several optimizers in the code"
+            unread = Unknown(reason, tuple(sorted(names)))
+            result["optimizer"] = _given("optimizer", unread, made[0])
+    result.update(_accumulation(program, found))
+    result.update(_clipping(program, found))
+    return result
+
+
+def _is_optimizer(call: Call) -> bool:
+    last = call.method
+    if not last[:1].isupper() or last.endswith(("Config", "Arguments", "Scheduler", "LR")):
+        return False
+    if call.name.startswith("torch.optim."):
+        return "lr_scheduler" not in call.name and "swa_utils" not in call.name
+    is_named = "Adam" in last or last in ("Adafactor", "Lion", "SGD", "Muon", "CAME", "Lamb")
+    return is_named and call.name.startswith(_OPTIMIZER_ROOTS)
+
+
+def _optimizer_name(call: Call) -> str:
+    name = call.method.lower()
+    fused = call.keywords.get("fused")
+    if call.name.startswith("torch.optim.") and fused is not None and truth(fused.value):
+        return f"{name}_fused"
+    return name
+
+
+def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    name = "gradient_accumulation_steps"
+    for call, keyword in (
+        (program.accelerator(), "gradient_accumulation_steps"),
+        (program.lightning(), "accumulate_grad_batches"),
+    ):
+        argument = _keyword(call, keyword) if call is not None else None
+        if call is not None and argument is not None:
+            return {name: _given(name, argument.value, call, argument)}
+    if name in found:
+        return {}
+    setting = find(program.run, name, "accumulation_steps", "grad_accum_steps")
+    if setting is not None:
+        return {name: practice(name, setting.value, setting)}
+    if program.silent("accum", "deepspeed") and not program.is_launch_open():
+        return _absent(name, 1, "no gradient accumulation in the code")
+    return {}
+
+
+def _clipping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    for call in program.named("clip_grad_norm_"):
+        argument = _keyword(call, "max_norm", position=0 if len(call.positional) == 1 else 1)
+        if argument is not None:
+            return {"max_grad_norm": _given("max_grad_norm", argument.value, call, argument)}
+    trainer = program.lightning()
+    argument = _keyword(trainer, "gradient_clip_val") if trainer is not None else None
+    if trainer is not None and argument is not None:
+        return {"max_grad_norm": _given("max_grad_norm", argument.value, trainer, argument)}
+    if "max_grad_norm" not in found and program.silent(
+        "clip_grad", "clip_val", "gradient_clip", "deepspeed"
+    ):
+        return _absent("max_grad_norm", 0, "no gradient clipping in the code")
+    return {}
+
+
+def _scheduling(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
+    made = [
+        call
+        for call in program.calls
+        if "lr_scheduler." in call.name
+        or call.method == "get_scheduler"
+        or re.fullmatch(r"get_\w+_schedule(?:_with_warmup)?", call.method)
+    ]
+    if not made:
+        words = ("lr_scheduler", "get_scheduler", "_schedule", "schedulefree", "warmup")
+        if "lr_scheduler" not in found and program.silent(*words, "deepspeed", "lightning"):
+            result.update(_absent("lr_scheduler", "constant", "no schedule in the code"))
+            result.update(_absent("warmup", 0, "no warm-up in the code"))
+        return result
+    call = made[0]
+    argument = _keyword(call, "name", position=0) if call.method == "get_scheduler" else None
+    if call.method == "get_scheduler" and argument is not None:
+        result["lr_scheduler"] = _given("lr_scheduler", argument.value, call, argument)
+    elif len({c.method for c in made}) == 1:
+        result["lr_scheduler"] = _given("lr_scheduler", call.method.lower(), call)
+    for call in made:
+        steps = _keyword(call, "num_warmup_steps")
+        if steps is not None:
+            result["warmup"] = _given("warmup", steps.value, call, steps)
+    return result
+
+
+def _adapters(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
+    if "tuning" not in found and program.silent("lora", "peft", "adapter", "unsloth"):
+        result.update(_absent("tuning", "full", "no adapters in the code"))
+    if program.silent("unsloth"):
+        result.update(_absent("unsloth", False, "unsloth is not in the code"))
+    if "liger_kernel" not in found and program.silent("liger"):
+        result.update(_absent("liger_kernel", False, "no Liger kernel in the code"))
+    if "quantization_method" not in found and program.silent("quant", "bitsandbytes"):
+        result.update(_absent("quantization_method", "none", "no quantization in the code"))
+        result.update(_absent("quantization_bits", None, "no quantization in the code"))
+    if "device_map" not in found and program.silent("device_map"):
+        result.update(_absent("device_map", "none", "no device_map in the code"))
+    return result
+
+
+# --- distribution -------------------------------------------------------------------------
+
+
+def _sharding(program: _Program, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    found.update(_strategy_of_lightning(program))
+    found.update(_zero(program, launched, found))
+    found.update(_fsdp(program, launched, found))
+    return found
+
+
+def _strategy_of_lightning(program: _Program) -> dict[str, Setting]:
+    call = program.lightning()
+    argument = _keyword(call, "strategy") if call is not None else None
+    if call is None or argument is None or not isinstance(argument.value, str):
+        return {}
+    text = argument.value.lower()
+    found: dict[str, Setting] = {}
+    stage = re.match(r"deepspeed_stage_([123])(_offload)?", text)
+    if stage is not None:
+        device = "cpu" if stage.group(2) else "none"
+        found["zero_stage"] = _given("zero_stage", int(stage.group(1)), call, argument)
+        found["offload_optimizer"] = _given("offload_optimizer", device, call, argument)
+    elif text.startswith("fsdp"):
+        found["fsdp"] = _given("fsdp", "full_shard", call, argument)
+        found["fsdp_offload"] = _given("fsdp_offload", "offload" in text, call, argument)
+    elif text.startswith("ddp"):
+        found["ddp"] = _given("ddp", True, call, argument)
+        unused = text == "ddp_find_unused_parameters_true"
+        found["find_unused_parameters"] = _given("find_unused_parameters", unused, call, argument)
+    return found
+
+
+def _zero(
+    program: _Program, launched: Mapping[str, Setting], found: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    run = program.run
+    if run.deepspeed is not None:
+        read = practices_from_deepspeed(run.deepspeed)
+        return {name: value for name, value in read.items() if name != "precision"}
+    if "zero_stage" in found or "zero_stage" in launched:
+        return {}
+    plugin = program.first("DeepSpeedPlugin")
+    argument = _keyword(plugin, "zero_stage") if plugin is not None else None
+    if plugin is not None and argument is not None:
+        return {"zero_stage": _given("zero_stage", argument.value, plugin, argument)}
+    if program.first("initialize") is not None and "deepspeed" in program.words:
+        for call in program.named("initialize"):
+            if call.name.startswith("deepspeed"):
+                reason = Unknown("the DeepSpeed configuration was not found")
+                return {"zero_stage": _given("zero_stage", reason, call)}
+    if program.silent("deepspeed") and not program.is_launch_open():
+        return _absent("zero_stage", 0, "no DeepSpeed in the code or its launch")
+    return {}
+
+
+def _fsdp(
+    program: _Program, launched: Mapping[str, Setting], found: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    if "fsdp" in found or "fsdp" in launched:
+        return {}
+    first = program.first("FullyShardedDataParallel")
+    second = program.first("fully_shard")
+    call = first or second
+    if call is not None:
+        return _wrapped_fsdp(program, call, second is not None and first is None)
+    words = ("fsdp", "fully_shard", "fullysharded")
+    if program.silent(*words) and not program.is_launch_open():
+        return _absent("fsdp", "none", "no FSDP in the code or its launch")
+    return {}
+
+
+def _wrapped_fsdp(program: _Program, call: Call, is_second: bool) -> dict[str, Setting]:
+    if program.first("DistributedDataParallel") is not None:
+        reason = Unknown("the code has both DDP and FSDP")
+        return {"fsdp": _given("fsdp", reason, call), "ddp": _given("ddp", reason, call)}
+    found = {"fsdp_version": _given("fsdp_version", 2 if is_second else 1, call)}
+    if is_second:
+        reshard = _keyword(call, "reshard_after_forward")
+        partial = reshard is not None and known(reshard.value) and reshard.value is False
+        found["fsdp"] = _given("fsdp", "shard_grad_op" if partial else "full_shard", call)
+        offload = _keyword(call, "offload_policy")
+    else:
+        strategy = _keyword(call, "sharding_strategy", position=2)
+        if strategy is None:
+            found["fsdp"] = _given("fsdp", "full_shard", call)
+        else:
+            value: Any = Unknown("the strategy is not a literal")
+            if isinstance(strategy.value, str):
+                value = strategy.value.rpartition(".")[2].lower().replace("_zero2", "")
+                value = value.lstrip("_")
+            found["fsdp"] = _given("fsdp", value, call, strategy)
+        offload = _keyword(call, "cpu_offload", position=3)
+    if offload is None and not call.is_open:
+        found["fsdp_offload"] = _given("fsdp_offload", False, call)
+    elif offload is not None:
+        found["fsdp_offload"] = _offloads(call, offload)
+    return found
+
+
+def _offloads(call: Call, argument: Argument) -> Setting:
+    if argument.value is None:
+        return _given("fsdp_offload", False, call, argument)
+    text = argument.text.replace(" ", "")
+    is_on = "offload_params=True" in text or text.startswith("CPUOffloadPolicy")
+    value = True if is_on else Unknown("offloading is not a literal")
+    return Setting("fsdp_offload", value, argument.location, Origin.CONSTRUCTOR, argument.text)
+
+
+def _parallelism(program: _Program) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    if not program.silent("megatron", "colossalai", "parallelize", "parallelism"):
+        return found
+    for name, words in (
+        ("tensor_parallel", ("tensor_parallel",)),
+        ("pipeline_parallel", ("pipeline_parallel",)),
+        ("sequence_parallel", ("sequence_parallel", "context_parallel", "ulysses")),
+    ):
+        if program.silent(*words):
+            found.update(_absent(name, 1, f"no {name.replace('_', ' ')} in the code"))
+    if program.silent(*_SHARDING_WORDS):
+        found.update(_absent("megatron", False, "no Megatron in the code"))
+    return found
+
+
+def _wrapping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    result: dict[str, Setting] = {}
+    wrapper = program.first("DistributedDataParallel")
+    if wrapper is not None and "ddp" not in found:
+        single = program.run.launcher.world_size == 1
+        result["ddp"] = _given("ddp", not single, wrapper)
+        unused = _keyword(wrapper, "find_unused_parameters")
+        if unused is not None:
+            result["find_unused_parameters"] = _given(
+                "find_unused_parameters", unused.value, wrapper, unused
+            )
+        elif not wrapper.is_open:
+            note = "DistributedDataParallel: find_unused_parameters False"
+            result.update(_absent("find_unused_parameters", False, note))
+    elif program.accelerator() is not None and "ddp" not in found:
+        result.update(data_parallel(program.run, merged(result, found)))
+        options = program.first("DistributedDataParallelKwargs")
+        unused = _keyword(options, "find_unused_parameters") if options is not None else None
+        if options is not None and unused is not None:
+            result["find_unused_parameters"] = _given(
+                "find_unused_parameters", unused.value, options, unused
+            )
+    elif "ddp" not in found and program.silent(*_SHARDING_WORDS, *_WRAPPING_WORDS):
+        result.update(_absent("ddp", False, "nothing in the code is distributed"))
+    return result
+
+
+FRAMEWORK = Framework(
+    id="generic",
+    title="PyTorch",
+    distribution="torch",
+    derive=_derive,
+)
