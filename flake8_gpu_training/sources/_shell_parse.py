@@ -10,6 +10,8 @@ MAX_BASHLEX = 64_000
 """Longer scripts go to tree-sitter at once: bashlex reads about 300,000 characters a second."""
 _MAX_NESTING = 3
 """bashlex parses ``$(`` once more at each level it is nested, so deep ones take for ever."""
+_REFUSED = re.compile(r"\(\(|=\(|\[\[|^[ \t]*(?:case|select|time|coproc)\b", re.MULTILINE)
+"""What bashlex cannot read: to try would be time lost."""
 PLACEHOLDER = re.compile(r"(?<![<&\w$()])<[A-Za-z][\w.-]*>(?![\w&(])")
 """A name in angle brackets that a reader is meant to replace."""
 _SUBSTITUTION_EDGE = re.compile(r"\$\(|\)")
@@ -21,7 +23,7 @@ def parse_program(text: str) -> Program:
         return Program(Block(), "bashlex")
     # To a parser ``<your_host>`` is a redirection; spans stay those of the text.
     text = PLACEHOLDER.sub(lambda match: f"_{match.group()[1:-1]}_", text)
-    if len(text) <= MAX_BASHLEX and _nesting(text) <= _MAX_NESTING:
+    if len(text) <= MAX_BASHLEX and not _REFUSED.search(text) and _nesting(text) <= _MAX_NESTING:
         from . import _shell_bashlex
 
         try:

@@ -14,6 +14,9 @@ from typing import Optional, Union
 MAX_DEPTH = 120
 """Statements nested deeper than this are not read (Python's own stack is the limit)."""
 
+MAX_WORDS = 10_000
+"""Most words of one command that are read."""
+
 DECLARATIONS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[([^\]\n]*)\])?(\+?=)")

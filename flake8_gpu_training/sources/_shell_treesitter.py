@@ -10,6 +10,7 @@ from tree_sitter import Language, Node, Parser
 
 from ._shell_syntax import (
     MAX_DEPTH,
+    MAX_WORDS,
     AndOr,
     Arithmetic,
     Assignment,
@@ -159,7 +160,7 @@ class _Reader:
         assignments: list[Assignment] = []
         declared: list[Assignment] = []
         redirects: list[Redirect] = []
-        for node in nodes:
+        for node in nodes[:MAX_WORDS]:
             if node.type in _REDIRECTS:
                 redirect, further = self._redirect(node)
                 redirects.append(redirect)
