@@ -682,6 +682,89 @@ def _loader_example(bad: str, good: str) -> Example:
     )
 
 
+_SWIFT = """\
+swift sft \\
+    --model Qwen/Qwen2.5-7B-Instruct \\
+    --tuner_type lora \\
+    --torch_dtype bfloat16 \\
+    --attn_impl flash_attn \\
+    --use_liger_kernel true \\
+    --dataset AI-ModelScope/alpaca-gpt4-data-en \\
+    --max_length 4096 \\
+    --packing true \\
+    --dataset_num_proc 8 \\
+    --dataloader_num_workers 4 \\
+    --dataloader_persistent_workers true \\
+    --logging_steps 10 \\
+    --warmup_ratio 0.05 \\
+    --output_dir output/lora
+"""
+
+
+def _swift_example(good: str, bad: str) -> Example:
+    """The script with ``good`` in it replaced by ``bad``."""
+    return Example("swift", "train.sh", _SWIFT.replace(good, bad), _SWIFT)
+
+
+def _swift_lacks(flag: str) -> Example:
+    return _swift_example(f"    --{flag} \\\n", "")
+
+
+_LLAMAFACTORY = """\
+model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_target: all
+dataset: alpaca_en_demo
+template: qwen
+cutoff_len: 4096
+bf16: true
+flash_attn: fa2
+enable_liger_kernel: true
+packing: true
+preprocessing_num_workers: 16
+dataloader_num_workers: 4
+dataloader_persistent_workers: true
+output_dir: saves/lora
+logging_steps: 10
+save_steps: 500
+warmup_ratio: 0.1
+lr_scheduler_type: cosine
+"""
+
+
+def _llamafactory_lacks(name: str) -> Example:
+    kept = [line for line in _LLAMAFACTORY.splitlines() if not line.startswith(f"{name}:")]
+    return Example("llamafactory", "train.yaml", "\n".join(kept) + "\n", _LLAMAFACTORY)
+
+
+_TRAINER = """\
+from trl import SFTConfig, SFTTrainer
+
+
+def train(dataset):
+    arguments = SFTConfig(
+        "output",
+        bf16=True,
+        model_init_kwargs={"attn_implementation": "flash_attention_2"},
+        packing=True,
+        dataset_num_proc=8,
+        dataloader_num_workers=4,
+        dataloader_persistent_workers=True,
+        use_liger_kernel=True,
+        warmup_steps=100,
+    )
+    SFTTrainer("Qwen/Qwen2.5-7B", args=arguments, train_dataset=dataset).train()
+"""
+
+
+def _trainer_lacks(argument: str) -> Example:
+    return Example(
+        "hf_trainer", "train.py", _TRAINER.replace(f"        {argument},\n", ""), _TRAINER
+    )
+
+
 _ALL_ON = ", num_workers=4, pin_memory=True, persistent_workers=True"
 
 CHECKS: tuple[Check, ...] = (
@@ -707,6 +790,9 @@ CHECKS: tuple[Check, ...] = (
         examples=(
             _loader_example("", _ALL_ON),
             _loader_example(", num_workers=0, pin_memory=True", _ALL_ON),
+            _swift_lacks("dataloader_num_workers 4"),
+            _llamafactory_lacks("dataloader_num_workers"),
+            _trainer_lacks("dataloader_num_workers=4"),
         ),
         sources=(_PYTORCH_DATA, _PYTORCH_TUNING, _SWIFT_ARGUMENTS, _HF_ARGUMENTS),
     ),
@@ -745,7 +831,11 @@ CHECKS: tuple[Check, ...] = (
             note=Text("短 epoch 收益更高", "more for short epochs"),
             source=_PYTORCH_DATA,
         ),
-        examples=(_loader_example(", num_workers=4, pin_memory=True", _ALL_ON),),
+        examples=(
+            _loader_example(", num_workers=4, pin_memory=True", _ALL_ON),
+            _llamafactory_lacks("dataloader_persistent_workers"),
+            _trainer_lacks("dataloader_persistent_workers=True"),
+        ),
         sources=(_PYTORCH_DATA, _SWIFT_ARGUMENTS),
     ),
     Check(
@@ -831,6 +921,11 @@ CHECKS: tuple[Check, ...] = (
             note=Text("样本长度差异越大收益越高", "more where lengths vary more"),
             source=_PACKING,
         ),
+        examples=(
+            _swift_lacks("packing true"),
+            _llamafactory_lacks("packing"),
+            _trainer_lacks("packing=True"),
+        ),
         sources=(_PACKING, "ms-swift 4.6.0, arguments/sft_args.py", "trl 1.16, sft_config.py"),
     ),
     Check(
@@ -913,6 +1008,10 @@ def train(model, loader, optimizer):
         impact=Impact(
             note=Text("只缩短启动时间", "shortens the start only"),
             source="https://huggingface.co/docs/datasets/process#multiprocessing",
+        ),
+        examples=(
+            _swift_lacks("dataset_num_proc 8"),
+            _llamafactory_lacks("preprocessing_num_workers"),
         ),
         sources=("https://huggingface.co/docs/datasets/process#multiprocessing",),
     ),

@@ -278,6 +278,48 @@ def train(model, optimizer, transform):
         optimizer.step()
 """
 
+_REPORTING = """\
+import torch
+import wandb
+
+
+def train(model, train_loader, optimizer, criterion):
+    model = torch.compile(model.cuda())
+    for step, (inputs, targets) in enumerate(train_loader):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = criterion(model(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {guard}wandb.log({"loss": loss.detach()})
+"""
+
+_TRAINER = """\
+from transformers import Trainer, TrainingArguments
+
+
+def train(model, dataset):
+    arguments = TrainingArguments(
+        "output",
+        bf16=True,
+        gradient_checkpointing=True,
+        dataloader_num_workers=4,
+        dataloader_persistent_workers=True,
+        warmup_steps=100,
+{frequency}    )
+    Trainer(model=model, args=arguments, train_dataset=dataset).train()
+"""
+
+
+def _trainer(bad: str, good: str) -> Example:
+    return Example(
+        "hf_trainer",
+        "train.py",
+        _TRAINER.replace("{frequency}", f"        {bad},\n"),
+        _TRAINER.replace("{frequency}", f"        {good},\n"),
+    )
+
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU801",
@@ -342,6 +384,7 @@ CHECKS: tuple[Check, ...] = (
         ignore="Nodes fail often, or checkpoints are small.",
         items=(Item("general", "I", "checkpoint-frequency", 1),),
         impact=Impact(throughput=(0, 10), source=_HF_ARGUMENTS),
+        examples=(_trainer("save_steps=10", "save_steps=500"),),
         sources=(_HF_ARGUMENTS,),
     ),
     Check(
@@ -355,6 +398,7 @@ CHECKS: tuple[Check, ...] = (
         ignore="Steps take many seconds.",
         items=(Item("general", "I", "logging-frequency", 1),),
         impact=Impact(throughput=(0, 3), source=_PYTORCH_TUNING),
+        examples=(_trainer("logging_steps=1", "logging_steps=10"),),
         sources=(_PYTORCH_TUNING, _HF_ARGUMENTS),
     ),
     Check(
@@ -367,6 +411,14 @@ CHECKS: tuple[Check, ...] = (
         fix="Report every 10 steps or more, or with the logs.",
         items=(Item("general", "I", "progress-reporting-frequency", 1),),
         impact=Impact(throughput=(0, 3), source=_PYTORCH_TUNING),
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _REPORTING.replace("{guard}", ""),
+                _REPORTING.replace("{guard}", "if step % 50 == 0:\n            "),
+            ),
+        ),
         sources=(_PYTORCH_TUNING,),
     ),
 )
