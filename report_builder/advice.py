@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.checks.base import Change
+from flake8_gpu_training.checks.base import Change, Judgement, Status
 from flake8_gpu_training.checks.changes import recommend
 from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.hardware import Gpu, gpu_named
@@ -110,6 +111,11 @@ _NEEDS = Text(
     "packing and padding-free batches need a flash kernel (its variable-length interface), or "
     "samples attend to each other; the compute precision must be bf16 or fp16",
 )
+_NO_ATTENTION = Text(
+    "；模型不含注意力层时不适用，q、k、v 的形状为（batch, length, heads, head_size）",
+    "; it does not apply to a model without attention; q, k and v have the shape "
+    "(batch, length, heads, head_size)",
+)
 _SERVING = Text(
     "推理引擎自带注意力内核，通常无需另行安装；仅在需要指定后端时设置",
     "inference engines ship their own attention kernels; set a backend only to override "
@@ -121,17 +127,51 @@ def flash_attention(run: Optional[Run]) -> FlashAdvice:
     """Version, installation and the switch of this run's framework."""
     gpu = gpu_named(run.hardware.gpu) if run is not None and run.hardware.gpu else None
     version = _version(gpu)
+    if run is not None and run.framework in _ENGINE_SWITCH:
+        return _of_engine(run, version, gpu)
     if gpu is None:
         reason = _UNKNOWN_GPU
     else:
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
-    serves = run is not None and run.kind is RunKind.SERVE
+    if run is not None and run.framework == "generic" and not run.model.is_hf_family:
+        reason = Text(f"{reason.zh}{_NO_ATTENTION.zh}", f"{reason.en}{_NO_ATTENTION.en}")
     return FlashAdvice(
         version,
         reason,
         _INSTALL[version],
         _integration(run, version),
-        _SERVING if serves else _NEEDS,
+        _NEEDS,
+    )
+
+
+# From the engines' own pages (docs.vllm.ai, design/attention_backends; docs.sglang.io,
+# advanced_features/attention_backend).
+# Engine: its package, and the switch that names the backend, by version of flash attention.
+_ENGINE_SWITCH: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "vllm": {
+            "FA2": "FLASH_ATTN",
+            "FA3": "FLASH_ATTN",
+            "FA4": "FLASHINFER",
+            "SDPA": "TRITON_ATTN",
+        },
+        "sglang": {"FA2": "flashinfer", "FA3": "fa3", "FA4": "trtllm_mha", "SDPA": "triton"},
+    }
+)
+
+
+def _of_engine(run: Run, version: str, gpu: Optional[Gpu]) -> FlashAdvice:
+    """Inference engines bring their kernels and choose among them themselves."""
+    reason = _UNKNOWN_GPU
+    if gpu is not None:
+        reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
+    backend = _ENGINE_SWITCH[run.framework][version]
+    return FlashAdvice(
+        version,
+        reason,
+        f"pip install {run.framework}",
+        Change("bash", f"--attention-backend {backend}"),
+        _SERVING,
     )
 
 
@@ -152,6 +192,13 @@ def _integration(run: Optional[Run], version: str) -> Change:
             "import torch.nn.functional as F\n\n"
             "out = F.scaled_dot_product_attention(q, k, v, is_causal=True)",
         )
+    if run is not None and run.framework == "generic" and not run.model.is_hf_family:
+        module = "flash_attn_interface" if version == "FA3" else "flash_attn"
+        module = "flash_attn.cute" if version == "FA4" else module
+        return Change(
+            "python",
+            f"from {module} import flash_attn_func\n\nout = flash_attn_func(q, k, v, causal=True)",
+        )
     return Change(
         "python",
         "import torch\nfrom transformers import AutoModelForCausalLM\n\n"
@@ -166,18 +213,24 @@ def _integration(run: Optional[Run], version: str) -> Change:
 # --- DeepSpeed ----------------------------------------------------------------------
 
 
-def deepspeed(run: Optional[Run]) -> DeepSpeedAdvice:
-    """The lowest stage that fits, and a configuration for it."""
+def deepspeed(run: Optional[Run], sharding: Optional[Judgement] = None) -> DeepSpeedAdvice:
+    """The lowest stage that fits, and a configuration for it.
+
+    ``sharding``: what the check of model-state sharding says of the run; the advice follows it.
+    """
     if run is None or run.kind in (RunKind.SERVE, RunKind.INFER):
         return DeepSpeedAdvice(None, False, _NO_TRAINING, _NO_TRAINING, MappingProxyType({}), False)
-    stage, offload, reason, offload_reason = _choice(run)
+    if run.value("megatron") is True:
+        return DeepSpeedAdvice(None, False, _MEGATRON, _MEGATRON, MappingProxyType({}), False)
+    judged = _judged(run, sharding) if sharding is not None else None
+    stage, offload, reason, offload_reason = judged or _choice(run)
     memory_known = run.hardware.memory_gib is not None
     table = () if memory_known and run.hardware.gpus else _table(run)
     config = MappingProxyType(_config(run, stage, offload))
     return DeepSpeedAdvice(stage, offload, reason, offload_reason, config, memory_known, table)
 
 
-_NO_TRAINING = Text("没有训练运行，不适用", "there is no training run; it does not apply")
+_NO_TRAINING = Text("没有训练运行", "there is no training run")
 _FITS_ONE = Text(
     "单卡训练，预计每卡 {need:.0f} GiB，小于 {memory:.0f} GiB，不需要 ZeRO 分片",
     "one GPU, about {need:.0f} GiB of {memory:.0f} GiB: nothing to shard",
@@ -208,9 +261,10 @@ _UNSURE_FULL = Text(
     "ZeRO-3; adjust to the actual hardware",
 )
 _UNSURE = Text(
-    "未能推断模型规模或微调方式，先用 ZeRO-2；需根据实际硬件调整",
-    "neither the model's size nor the way of tuning is known; start with ZeRO-2 and adjust to "
-    "the actual hardware",
+    "未能推断模型规模或微调方式：单卡放得下时用 DDP 即可，放不下时从 ZeRO-2 开始；"
+    "需根据实际硬件调整",
+    "neither the model's size nor the way of tuning is known: DDP will do where one GPU holds "
+    "the model, else start with ZeRO-2; adjust to the actual hardware",
 )
 _NO_OFFLOAD = Text("不卸载即可放下，卸载会拖慢训练", "it fits without, and offload slows training")
 _OFFLOAD = Text(
@@ -221,6 +275,73 @@ _OFFLOAD_UNSURE = Text(
     "默认不启用；显存不足时再启用优化器卸载（需根据实际硬件调整）",
     "not at first; turn on optimizer offload when memory runs out (adjust to the actual hardware)",
 )
+
+_MEGATRON = Text(
+    "Megatron-core 自带分布式优化器与并行策略，不使用 DeepSpeed",
+    "Megatron-core has a distributed optimizer and parallelism of its own; DeepSpeed is not used",
+)
+_KEEP = Text(
+    "保持当前的 Stage {stage}：{evidence}",
+    "keep stage {stage}, which the run uses: {evidence}",
+)
+_KEEP_NEED = Text(
+    "预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB",
+    "about {need:.0f} of {memory:.0f} GiB per GPU",
+)
+_KEEP_UNSURE = Text(
+    "是否可以降档需根据实际硬件调整",
+    "whether a lower one would do depends: adjust to the actual hardware",
+)
+_FSDP = Text(
+    "本次运行已由 FSDP 分片（相当于 Stage 3），无需再启用 DeepSpeed；以下为等价的 DeepSpeed 配置",
+    "FSDP shards this run already, as stage 3 would; DeepSpeed is not needed, and the "
+    "configuration below is its equivalent",
+)
+_OFFLOAD_KEPT = Text(
+    "当前已启用，显存充足时可关闭以提速", "it is on; turn it off for speed where memory allows"
+)
+
+
+def _judged(run: Run, sharding: Judgement) -> Optional[tuple[int, bool, Text, Text]]:
+    """The choice that the check of sharding implies; None where it leaves it open."""
+    variant = sharding.variant
+    if sharding.status is Status.ENABLED and variant == "fsdp":
+        return 3, False, _FSDP, _OFFLOAD_UNSURE
+    stage = re.match(r"zero(\d)", variant)
+    if stage is None:
+        return None
+    number, offload = int(stage.group(1)), variant.endswith("-offload")
+    if sharding.status is Status.RECOMMENDED:
+        return number, offload, _joined(sharding), _OFFLOAD if offload else _OFFLOAD_UNSURE
+    if sharding.status is Status.PARTIAL and number == 3:
+        return 2, False, _joined(sharding), _NO_OFFLOAD
+    if sharding.status is not Status.ENABLED:
+        return None
+    memory, gpus = run.hardware.memory_gib, _gpus(run)
+    need = _need(run, number, offload, gpus) if gpus is not None else None
+    if offload and memory is not None:
+        return None  # whether it is needed is looked at anew
+    if memory is None or need is None:
+        evidence = _KEEP_UNSURE
+    elif need > memory:
+        return None
+    else:
+        evidence = _KEEP_NEED.fill(need=need, memory=memory)
+    reason = Text(
+        _KEEP.zh.format(stage=number, evidence=evidence.zh),
+        _KEEP.en.format(stage=number, evidence=evidence.en),
+    )
+    unsure = _OFFLOAD_UNSURE if memory is None else _NO_OFFLOAD
+    return number, offload, reason, _OFFLOAD_KEPT if offload else unsure
+
+
+def _joined(sharding: Judgement) -> Text:
+    """Current state and action in one sentence."""
+    return Text(
+        f"{sharding.current.zh}；{sharding.action.zh}",
+        f"{sharding.current.en}; {sharding.action.en}",
+    )
+
 
 # Lowest first: stage and where optimizer states and weights go.
 _LADDER = ((0, False), (1, False), (2, False), (2, True), (3, False), (3, True))

@@ -267,7 +267,8 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
         return zh if lang == "zh" else en
 
     engines = [n for n, on in (("vLLM", report.vllm), ("SGLang", report.sglang)) if on]
-    found = t("、", ", ").join([report.framework_title.say(lang), *engines])
+    title = report.framework_title.say(lang)
+    found = t("、", ", ").join([title, *(name for name in engines if name != title)])
     lines = [f"{t('框架', 'Frameworks')}: {found}"]
     if report.primary is None:
         lines.append(t("没有找到训练或推理运行", "No training or serving run was found"))

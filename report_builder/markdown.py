@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections import Counter
@@ -15,6 +16,7 @@ from flake8_gpu_training.checks.base import Priority, Status
 from flake8_gpu_training.facts import Location, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import GIB
 from flake8_gpu_training.runs.model import Run, RunKind
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
@@ -215,6 +217,7 @@ class _View:
             "json_text": lambda data: json.dumps(dict(data), indent=2, ensure_ascii=False),
             "impact_of": self.impact_of,
             "messages_of": messages_of,
+            "example_of": example_of,
             "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
             "place_of": self.place_of,
             "evidence_for": self.evidence_for,
@@ -241,6 +244,8 @@ class _View:
             "key_findings": self.key_findings,
             "part_name": lambda name: self.say(_PARTS[name]),
             "fits_of": self.fits_of,
+            "serving_memory": self.serving_memory,
+            "trains": lambda run: run.kind is RunKind.TRAIN,
             "offload_of": self.offload_of,
             "priority_of": lambda d: self.say(_PRIORITY_SHORT[d.priority]),
         }
@@ -368,17 +373,23 @@ class _View:
         impact = entry.impact
         pieces = []
         if impact.throughput:
-            low, high = impact.throughput
-            pieces.append(self.t(f"吞吐提升 {low}–{high}%", f"throughput +{low} to +{high}%"))
+            low, high = sorted(impact.throughput)
+            if high <= 0:
+                slower = f"{-high}–{-low}%"
+                pieces.append(self.t(f"吞吐降低 {slower}", f"throughput −{-high} to −{-low}%"))
+            elif low < 0:
+                change = f"{low:+d}% – {high:+d}%"
+                pieces.append(self.t(f"吞吐变化 {change}", f"throughput {change}"))
+            else:
+                pieces.append(self.t(f"吞吐提升 {low}–{high}%", f"throughput +{low} to +{high}%"))
         if impact.memory:
             low, high = sorted(impact.memory)
             if high <= 0:
                 saved = f"{-high}–{-low}%"
                 pieces.append(self.t(f"显存降低 {saved}", f"memory −{-high} to −{-low}%"))
             else:
-                pieces.append(
-                    self.t(f"显存变化 {low:+d}–{high:+d}%", f"memory {low:+d} to {high:+d}%")
-                )
+                change = f"{low:+d}% – {high:+d}%"
+                pieces.append(self.t(f"显存变化 {change}", f"memory {change}"))
         note = self.say(impact.note)
         if note:
             pieces.append(note)
@@ -517,6 +528,22 @@ class _View:
             f"It does not fit the GPU's {known_gib} GiB: out of memory.",
         )
 
+    def serving_memory(self, report: Report) -> str:
+        """What the weights of an inference run take on each GPU; "" for other runs."""
+        run = report.primary
+        if run is None or run.kind is RunKind.TRAIN or not run.model.parameters:
+            return ""
+        degree = 1
+        for name in ("tensor_parallel", "pipeline_parallel"):
+            size = run.value(name, 1)
+            degree *= size if isinstance(size, int) and size > 0 else 1
+        gib = run.model.parameters * 2 / degree / GIB
+        return self.t(
+            f"16 位权重每卡约 {gib:.1f} GiB（{degree} 卡切分，量化模型更小），其余显存主要用于 KV cache。",
+            f"16-bit weights take about {gib:.1f} GiB per GPU (split over {degree}; less when "
+            "quantized); most of the rest holds the KV cache.",
+        )
+
     def offload_of(self, report: Report) -> str:
         """Whether offload is needed, and why."""
         advice = report.deepspeed
@@ -589,6 +616,13 @@ class _View:
 def messages_of(entry: Recommendation) -> str:
     """All findings of a recommendation, one line each."""
     return "\n".join(f"{f.location}: {f.message}" for f in entry.findings) or entry.title.en
+
+
+def example_of(entry: Recommendation) -> str:
+    """The check's bad and good example as a diff without file names."""
+    assert entry.example is not None
+    bad, good = entry.example.bad.splitlines(), entry.example.good.splitlines()
+    return "\n".join(list(difflib.unified_diff(bad, good, lineterm="", n=2))[2:])
 
 
 def points_of(item: ScoredItem) -> str:

@@ -10,6 +10,7 @@ from flake8_gpu_training.checks.base import (
     Change,
     Edit,
     Evidence,
+    Example,
     Finding,
     Impact,
     Judgement,
@@ -24,6 +25,7 @@ _DEFAULT_CURRENT = {
     Status.PARTIAL: Text("部分启用", "partly on"),
 }
 _TO_MEND = Text("存在问题", "faulty")
+_AS_WRITTEN = Text("现有写法需要修改", "what is written needs a change")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Recommendation:
     action: Text
     impact: Impact
     difficulty: str
-    why: str
+    example: Optional[Example]
     status: Status
     change: Optional[Change] = None
     edits: tuple[Edit, ...] = ()
@@ -61,9 +63,10 @@ def recommend(verdicts: Iterable[Verdict], goal: str = "balanced") -> tuple[Reco
 
 
 def _asks_for_change(judgement: Judgement) -> bool:
-    if judgement.status is Status.PARTIAL:
-        return bool(judgement.findings or judgement.change or judgement.action.en)
-    return judgement.status is Status.RECOMMENDED or bool(judgement.findings)
+    """Whether it says what to write where; a remark that follows from another does not."""
+    if judgement.findings:
+        return True
+    return judgement.status in (Status.PARTIAL, Status.RECOMMENDED) and bool(judgement.change)
 
 
 def _recommendation(verdict: Verdict) -> Recommendation:
@@ -72,6 +75,8 @@ def _recommendation(verdict: Verdict) -> Recommendation:
     if change is None:
         change = next((f.change for f in judgement.findings if f.change is not None), None)
     default = _DEFAULT_CURRENT.get(judgement.status, _TO_MEND)
+    if judgement.status is Status.RECOMMENDED and any(e.location for e in judgement.evidence):
+        default = _AS_WRITTEN
     # A text that is the same in both languages is a quotation: the evidence shows it.
     said = judgement.current.en and judgement.current.zh != judgement.current.en
     return Recommendation(
@@ -83,13 +88,26 @@ def _recommendation(verdict: Verdict) -> Recommendation:
         judgement.action if judgement.action.en else check.title,
         check.impact,
         check.difficulty,
-        check.why,
+        _example(verdict),
         judgement.status,
         change,
         _edits(judgement),
-        judgement.evidence,
+        _unsaid(judgement),
         judgement.findings,
     )
+
+
+def _unsaid(judgement: Judgement) -> tuple[Evidence, ...]:
+    """Evidence that does not repeat a finding."""
+    said = {finding.message for finding in judgement.findings}
+    return tuple(entry for entry in judgement.evidence if entry.text not in said)
+
+
+def _example(verdict: Verdict) -> Optional[Example]:
+    """The check's example for the run's framework, else its first."""
+    examples = verdict.check.examples
+    own = (e for e in examples if e.framework == verdict.run.framework)
+    return next(own, examples[0] if examples else None)
 
 
 def _edits(judgement: Judgement) -> tuple[Edit, ...]:

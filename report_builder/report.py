@@ -136,7 +136,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         unified_diff(root_of_files, [Change("", "", r.edits) for r in recommendations]),
         memory,
         flash_attention(primary),
-        deepspeed(primary),
+        deepspeed(primary, _sharding(verdicts)),
         scenarios(primary, primary.framework if primary is not None else detection.training),
         {
             r.rank: unified_diff(root_of_files, [Change("", "", r.edits)])
@@ -191,6 +191,14 @@ def _as_asked(run: Run, options: Options) -> Run:
 def _about(named: int, parameters: Optional[int]) -> bool:
     """Whether ``parameters`` is what a user calls ``named`` (7B for 7.6 billion)."""
     return parameters is not None and abs(parameters - named) <= 0.15 * named
+
+
+def _sharding(verdicts: Sequence[Verdict]) -> Optional[Judgement]:
+    """What the check of model-state sharding says."""
+    for verdict in verdicts:
+        if any((i.audit, i.id) == ("general", "deepspeed-zero") for i in verdict.check.items):
+            return verdict.judgement
+    return None
 
 
 def _audits(

@@ -452,9 +452,11 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     )
     if run is not None and fits:
         model = _name(run, "model") or entry.model
+    dataset = (_name(run, "dataset") if run else None) or entry.dataset
     values = {
         "model": model,
-        "dataset": (_name(run, "dataset") if run else None) or entry.dataset,
+        "dataset": dataset,
+        "source": _source(dataset),
         "output": (_name(run, "output_dir") if run else None) or entry.output,
         "template": _chat_template(model, entry.template),
     }
@@ -481,6 +483,13 @@ def _name(run: Run, practice: str) -> Optional[str]:
         value = value[0]
     plain = isinstance(value, str) and value and not re.search(r"[\s\"'$`\\]", value)
     return str(value) if plain else None
+
+
+def _source(dataset: str) -> str:
+    """Arguments of ``datasets.load_dataset`` for a file, or for a data set of the hub."""
+    kinds = {".json": "json", ".jsonl": "json", ".parquet": "parquet", ".csv": "csv"}
+    kind = kinds.get(Path(dataset).suffix)
+    return f'"{kind}", data_files="{dataset}"' if kind else f'"{dataset}"'
 
 
 def _chat_template(model: str, default: str) -> str:
