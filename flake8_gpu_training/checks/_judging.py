@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional, Union
 
 from flake8_gpu_training.checks import changes
-from flake8_gpu_training.checks._scale import is_trial
+from flake8_gpu_training.checks._scale import is_trial, only_evaluates
 from flake8_gpu_training.checks.base import (
     Change,
     Evidence,
@@ -169,7 +169,7 @@ def of_training(alone: bool = False) -> Callable[[Judge], Judge]:
     def decorate(judge: Judge) -> Judge:
         @functools.wraps(judge)
         def guarded(run: Run) -> Judgement:
-            if run.kind is not RunKind.TRAIN:
+            if run.kind is not RunKind.TRAIN or only_evaluates(run):
                 return cannot_apply(_NO_TRAINING)
             judgement = judge(run)
             if judgement.status not in (Status.RECOMMENDED, Status.PARTIAL):

@@ -163,6 +163,25 @@ def is_trial(run: Run) -> bool:
     return is_test_file(run.place.location.path)
 
 
+def only_evaluates(run: Run) -> bool:
+    """Whether every Trainer of the program is given no training data, only to evaluate."""
+    trainers = [
+        call
+        for program in run.python
+        for call in program.calls
+        if call.name.endswith("Trainer") and (call.keywords or call.positional)
+    ]
+    methods = {call.method for program in run.python for call in program.calls}
+    return (
+        bool(trainers)
+        and bool(methods & {"evaluate", "predict"})
+        and not any(
+            call.is_open or "train_dataset" in call.keywords or len(call.positional) > 3
+            for call in trainers
+        )
+    )
+
+
 def is_test_file(path: str) -> bool:
     """Whether ``path`` is a test by its name or folder."""
     parts = PurePosixPath(path).parts

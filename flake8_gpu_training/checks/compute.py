@@ -18,6 +18,7 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
+    billions,
     gpu,
     is_cuda,
     is_language_model,
@@ -40,6 +41,7 @@ _FLASH = {
     "flash_attention_4": "flash-attention-3",
 }
 _OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
+_SMALL_BILLIONS = 0.4
 _LONG = 4096  # tokens from which attention takes a large part of a layer
 _DECODERS = (
     ".AutoModelForCausalLM.from_pretrained",
@@ -75,7 +77,23 @@ def _flash_attention(run: Run) -> Judgement:
         return on(setting, _OTHERS.get(written, ""))
     if not is_language_model(run):
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
+    if imports(run, "unsloth") is not None or run.value("unsloth") is True:
+        return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
+    if _keeps_its_attention(run, written):
+        return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
     return _advise_flash(run, setting, written or "sdpa")
+
+
+def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
+    """Whether the choice is right: eager for Gemma 2 and 3, whose documentation asks for it;
+    sdpa for models so small that attention takes little of a step."""
+    name = (run.model.name or "").lower()
+    if written == "eager":
+        return "gemma-2" in name or "gemma-3" in name
+    size, length = billions(run), number(run, "max_length")
+    if length is not None and length >= _LONG:
+        return False
+    return size is None or size < _SMALL_BILLIONS
 
 
 def _has_flash_kernel(run: Run) -> bool:
@@ -182,9 +200,18 @@ def _compile_obstacle(run: Run) -> Optional[Text]:
         return Text("训练与推理引擎共卡", "the rollout engine shares the GPU")
     if is_language_model(run):
         return Text("变长样本会反复触发编译", "samples of varying length compile again and again")
-    if run.model.kind not in ("vision", "encoder", "image", "video"):
+    if run.model.kind not in ("vision", "encoder", "image", "video") and not _is_vision(run):
         return Text("模型未知，收益无法判断", "the model is not known")
     return None
+
+
+def _is_vision(run: Run) -> bool:
+    """Whether the program builds an image model of torchvision or timm: fixed shapes."""
+    return any(
+        call.name.startswith(("torchvision.models.", "timm.create_model"))
+        for program in run.python
+        for call in program.calls
+    )
 
 
 # --- GPU303, GPU304 -------------------------------------------------------------------

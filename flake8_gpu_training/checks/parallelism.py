@@ -74,7 +74,7 @@ def _data_parallel(run: Run) -> Judgement:
         return cannot_apply(_ONE_GPU)
     if spreads_layers(run):
         return off(Text("模型按层分布在多卡上（device_map）", "device_map spreads the layers"))
-    if is_ray(run):
+    if is_ray(run) or (run.framework == "generic" and not _trains_in_one_process(run)):
         return cannot_tell(_NO_PROCESSES)
     return advise(
         run,
@@ -87,6 +87,15 @@ def _data_parallel(run: Run) -> Judgement:
         parameters=None,
         snippet=_launch(run, asked),
     )
+
+
+_STARTS_ITS_OWN = ("ray", "lightning", "pytorch_lightning", "deepspeed", "torch.multiprocessing")
+
+
+def _trains_in_one_process(run: Run) -> bool:
+    """Whether a plain program has its training loop in sight and starts no processes."""
+    loops = any(loop.trains for program in run.python for loop in program.loops)
+    return loops and not run.is_open and imports(run, *_STARTS_ITS_OWN) is None
 
 
 def _launch(run: Run, count: int) -> Snippet:
