@@ -138,6 +138,8 @@ def test_a_comment_among_flags_ends_the_command() -> None:
         (': "${X:=8}"; cmd $X', ["8"]),
         ("P=X; X=5; cmd ${!P}", ["5"]),
         ("X=abc; cmd ${#X}", ["3"]),
+        ('A=(); cmd "${A[@]}" end', ["end"]),
+        ('A=(1 "2 3"); cmd "p${A[@]}s" "${A[*]}" ${#A[@]}', ["p1", "2 3s", "1 2 3", "2"]),
         ("cmd $(echo a) $(seq -s, 0 3) $(basename /x/y.sh .sh)", ["a", "0,1,2,3", "y"]),
         ("cmd $'a\\tb'", ["a\tb"]),
     ],
@@ -193,6 +195,13 @@ def test_words_of_an_unquoted_variable_are_placed_in_its_text() -> None:
     ]
 
 
+def test_a_command_by_variable_stands_where_it_is_used() -> None:
+    facts = read('RUN="accelerate launch"\nA=(torchrun t.py)\n$RUN t.py\n"${A[@]}" --x\n')
+    assert lines(facts) == ["accelerate launch t.py", "torchrun t.py --x"]
+    assert [place(c.location) for c in facts.commands] == [(3, 1), (4, 1)]
+    assert [place(c.words[0].location) for c in facts.commands] == [(1, 6), (2, 4)]
+
+
 def test_a_value_by_variable_is_placed_in_the_command() -> None:
     (command,) = read("LR=1e-4\ncmd --lr $LR\n").commands
     assert place(command.words[2].location) == (2, 10)
@@ -235,6 +244,11 @@ def test_a_prefix_lasts_for_one_command() -> None:
 def test_assignments_on_the_line_above_are_not_a_prefix() -> None:
     (command,) = read("A=1 \\\nB=2\ncmd\n").commands
     assert not command.environment
+
+
+def test_what_a_branch_exports_may_be_in_the_environment() -> None:
+    facts = read('if [ "$M" = a ]; then export V=1; fi\ncmd\n')
+    assert isinstance(facts.commands[-1].environment["V"].value, Unknown)
 
 
 def test_set_a_exports_what_follows() -> None:

@@ -116,7 +116,8 @@ _STRENGTH = ("", "break", "return", "exit")
 
 def _merged(name: str, found: Sequence[Optional[Variable]]) -> Variable:
     present = [variable for variable in found if variable is not None]
-    exported = all(variable is not None and variable.exported for variable in found)
+    # One that may be exported is no absent one.
+    exported = any(variable.exported for variable in present)
     last = present[-1]
     complete = len(present) == len(found)
     if any(variable.elements is not None for variable in present):
@@ -469,6 +470,8 @@ class _Splitter:
         self._foreign = True
         """Whether all of the field comes from an expansion that made several words."""
         self._spliced = False
+        self._vanishes = False
+        """Whether the field holds a list without elements: quoted or not, it is no word."""
 
     def add(self, value: Value, quoted: bool) -> None:
         self._chunks.extend(chunk for chunk in value if chunk.text)
@@ -477,6 +480,7 @@ class _Splitter:
             self._foreign = False
 
     def add_list(self, values: Sequence[Value], many: bool) -> None:
+        self._vanishes = self._vanishes or (many and not values)
         self._quoted = self._quoted or not many or bool(values)
         for i, value in enumerate(values):
             if i and many:
@@ -503,9 +507,9 @@ class _Splitter:
         self._spliced = self._spliced or len(value) > 0
 
     def flush(self) -> None:
-        if self._chunks or self._quoted:
+        if self._chunks or (self._quoted and not self._vanishes):
             self._fields.append((self._chunks, self._foreign, self._quoted))
-        self._chunks, self._quoted, self._foreign = [], False, True
+        self._chunks, self._quoted, self._foreign, self._vanishes = [], False, True, False
 
     def finish(self) -> list[Field]:
         self.flush()

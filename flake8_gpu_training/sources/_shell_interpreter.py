@@ -393,13 +393,14 @@ class Interpreter:
         if found is not None:
             self._wrapped(found, fields, prefix, statement, context, end)
             return
-        self._emit(fields, prefix, context, end)
+        self._emit(fields, prefix, statement, context, end)
         self._streams(fields, statement, context)
 
     def _emit(
         self,
         fields: Sequence[Field],
         prefix: Mapping[str, Variable],
+        statement: Simple,
         context: _Context,
         end: Optional[Location],
     ) -> None:
@@ -416,7 +417,7 @@ class Interpreter:
         self.commands.append(
             Command(
                 words=words,
-                location=words[0].location,
+                location=_place(fields[0], statement, context),
                 environment=environment,
                 wrappers=context.wrappers,
                 conditional=context.conditional,
@@ -473,7 +474,7 @@ class Interpreter:
         wrapper = tuple(field.word() for field in fields[: found.count])
         inner = replace(context, wrappers=(*context.wrappers, wrapper), depth=context.depth + 1)
         if context.depth >= _MAX_NESTING:
-            self._emit(fields, prefix, context, end)
+            self._emit(fields, prefix, statement, context, end)
             return
         before = {name: self.state.variables.get(name) for name in prefix}
         for name, variable in prefix.items():
@@ -497,7 +498,7 @@ class Interpreter:
         elif found.kind == "stdin":
             feed = self._feed(statement.redirects, context)
             if feed is None:
-                self._emit(fields, prefix, context, end)
+                self._emit(fields, prefix, statement, context, end)
             else:
                 self._script(feed, inner)
         for name, earlier in before.items():
@@ -745,7 +746,7 @@ def _print(self: Interpreter, fields: list[Field], statement: Simple, context: _
         self._forget([fields[2].text], "printed at run time", fields[0])
         return
     end = context.source.end(statement.words[-1].end) if statement.words else None
-    self._emit(fields, {}, context, end)
+    self._emit(fields, {}, statement, context, end)
     self._streams(fields, statement, context)
 
 
@@ -786,6 +787,14 @@ _BUILTINS: Mapping[str, _Builtin] = {
 
 
 # --- helpers ------------------------------------------------------------------------
+
+
+def _place(first: Field, statement: Simple, context: _Context) -> Location:
+    """Where a command stands, though its first word may be written elsewhere (``$CMD``)."""
+    start = statement.words[0].start if statement.words else 0
+    if not statement.words or (first.source is context.source and first.offset >= start):
+        return first.source.location(first.offset)
+    return context.source.location(start)
 
 
 def _is_test(statement: Statement, source: Source) -> bool:
