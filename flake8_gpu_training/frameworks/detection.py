@@ -105,6 +105,8 @@ _SWIFT_COMMANDS = re.compile(
 _MEGATRON_COMMANDS = re.compile(r"sft|pt|rlhf|export")
 _VLLM_COMMANDS = re.compile(r"serve|bench|chat|complete|run-batch")
 _TRL_COMMANDS = re.compile(r"sft|dpo|grpo|kto|orpo|cpo|reward|rloo")
+_INERT = frozenset({"echo", "printf", "which", "type", "grep", "sed", "cat", "alias", "git"})
+"""Commands whose words start nothing."""
 _VIDEOX_SCRIPT = re.compile(
     r"(?:^|/)scripts/(?:wan2\.[12]\w*|cogvideox_fun|hunyuanvideo|longcatvideo|z_image\w*_fun|"
     r"qwenimage_fun|flux2?_fun)/[^ ]*\.(?:py|sh)$"
@@ -387,6 +389,8 @@ def _of_subprocess(name: str, positional: tuple[Any, ...], at: Location) -> Iter
 
 def _of_command(command: Command) -> Iterator[Evidence]:
     words = [word.text for word in command.words]
+    if words and words[0] in _INERT:
+        return
     yield from _of_words(words, command.location)
     yield from _of_flags(words, command.location)
 

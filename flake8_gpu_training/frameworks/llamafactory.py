@@ -91,11 +91,7 @@ _SPELLINGS: dict[str, Spelling] = {
         "deepspeed", {stage: _BUNDLED.format(stage=stage) for stage in (0, 2, 3)}
     ),
     "fsdp": Spelling("fsdp", {"full_shard": "full_shard auto_wrap"}),
-    "find_unused_parameters": Spelling(
-        "ddp_find_unused_parameters",
-        default=False,
-        source="llamafactory 0.9.1 to 0.9.5 hparams/parser.py: False with LoRA",
-    ),
+    "find_unused_parameters": Spelling("ddp_find_unused_parameters"),
     "device_map": Spelling("device_map"),
     "dataloader_workers": Spelling(
         "dataloader_num_workers", default=0, source=f"{_HF}: dataloader_num_workers 0"
@@ -142,6 +138,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_megatron(run))
     found.update(_training(run, spelled))
     found.update(data_parallel(run, merged(found, spelled)))
+    found.update(_unused(run, spelled))
     return found
 
 
@@ -285,6 +282,15 @@ def _megatron(run: Run) -> dict[str, Setting]:
         if written is not None and number(written.value) is not None:
             found[name] = practice(name, written.value, written)
     return found
+
+
+def _unused(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """LoRA under DDP has ``ddp_find_unused_parameters`` off (hparams/parser.py)."""
+    tuning = spelled.get("tuning")
+    if "find_unused_parameters" in spelled or tuning is None or tuning.value != "lora":
+        return {}
+    note = f"{_HPARAMS}/parser.py: off with LoRA"
+    return by_default(run, "find_unused_parameters", False, note)
 
 
 def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
