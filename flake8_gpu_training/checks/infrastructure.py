@@ -60,7 +60,9 @@ _READERS = (
 )
 _REMOTE = re.compile(r"(?i)^(?:s3a?|oss|gs|gcs|obs|cos|tos|bos|abfss?|wasbs?|https?)://")
 _SLOW = re.compile(
-    r"(?i)^(?:hdfs|viewfs|dbfs)://?|(?:^|/)(?:(?:mnt[_-])?(?:nfs|cfs|hdfs|mdfs)[\w.-]*)(?:/|$)"
+    r"(?i)^(?:hdfs|viewfs|dbfs)://?"
+    r"|^/(?:(?:mnt|data|media|mount|vol\w*)/)?(?:mnt[_-])?"
+    r"(?:nfs|cfs|hdfs|mdfs)(?:$|/|[-_.\d][\w.-]*/)"
 )
 _LOCAL = re.compile(r"(?i)^/(?:dev/shm|local[\w-]*|nvme[\w-]*|ssd[\w-]*)(?:/|$)|(?:^|/)nvme\w*/")
 

@@ -18,6 +18,7 @@ from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
+    Example,
     Impact,
     Item,
     Judgement,
@@ -86,9 +87,14 @@ def _resolution(run: Run) -> Judgement:
         return on(setting) if setting.known else cannot_tell(setting)
     if run.framework == "llamafactory" and run.model.kind == "MLLM":
         return on("image_max_pixels=768*768 (LlamaFactory's default)")
-    if run.framework == "swift" and "qwen" in (run.model.name or "").lower() and not run.is_open:
+    if run.framework == "swift" and _is_qwen_vl(run) and not run.is_open:
         return _unbounded(run)
     return cannot_tell(Text("图像分辨率无法静态得知", "the resolution of images is not known"))
+
+
+def _is_qwen_vl(run: Run) -> bool:
+    name = (run.model.name or "").lower()
+    return "qwen" in name and "vl" in name
 
 
 def _from_environment(run: Run) -> Optional[Setting]:
@@ -130,6 +136,25 @@ def _pruning(run: Run) -> Judgement:
     return off(Text("未裁剪视觉 token（可选）", "vision tokens are not pruned (optional)"))
 
 
+_SCRIPT = """\
+swift sft \\
+    --model Qwen/Qwen2.5-VL-7B-Instruct \\
+    --tuner_type lora \\
+    --torch_dtype bfloat16 \\
+    --attn_impl flash_attn \\
+    --use_liger_kernel true \\
+    --dataset data/receipts.jsonl \\
+    --max_length 8192 \\
+    --dataloader_num_workers 8 \\
+    --dataloader_persistent_workers true \\
+    --logging_steps 10 \\
+    --warmup_ratio 0.05 \\
+    --output_dir output
+"""
+_BOUNDED = _SCRIPT.replace(
+    "    --max_length", f"    --max_pixels {MAX_PIXELS} \\\n    --max_length"
+)
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU701",
@@ -161,6 +186,7 @@ CHECKS: tuple[Check, ...] = (
             note=Text("取决于图像大小", "depends on the size of the images"),
             source=_QWEN,
         ),
+        examples=(Example("swift", "train.sh", _SCRIPT, _BOUNDED),),
         sources=(_QWEN, _SWIFT),
     ),
     Check(

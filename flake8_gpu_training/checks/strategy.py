@@ -30,6 +30,7 @@ from flake8_gpu_training.checks._settings import (
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
+    Example,
     Impact,
     Item,
     Judgement,
@@ -498,6 +499,37 @@ def _item(
     return Item("swift", category, identifier, points, group, variant)
 
 
+_SCRIPT = """\
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --gres=gpu:{gpu}:{count}
+NPROC_PER_NODE={count} swift sft \\
+    --model {model} \\
+    --tuner_type {tuning} \\
+    --torch_dtype bfloat16 \\
+    --attn_impl flash_attn \\
+    --use_liger_kernel true \\
+    --deepspeed zero3 \\
+    --dataset AI-ModelScope/alpaca-gpt4-data-en \\
+    --max_length 4096 \\
+    --packing true \\
+    --dataset_num_proc 8 \\
+    --dataloader_num_workers 4 \\
+    --dataloader_persistent_workers true \\
+    --logging_steps 10 \\
+{extra}    --output_dir output
+"""
+
+
+def _script(gpu: str, count: int, model: str, tuning: str, extra: str) -> str:
+    flags = f"    --{extra} \\\n" if extra else ""
+    return _SCRIPT.format(gpu=gpu, count=count, model=model, tuning=tuning, extra=flags)
+
+
+_72B = ("h100", 8, "Qwen/Qwen2.5-72B-Instruct")
+_32B = ("rtx4090", 1, "Qwen/Qwen2.5-32B-Instruct")
+_WARM = "warmup_ratio 0.05"
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU601",
@@ -511,6 +543,14 @@ CHECKS: tuple[Check, ...] = (
         ignore="The rate is constant on purpose.",
         items=(Item("general", "G", "lr-schedule", 2),),
         impact=Impact(note=Text("收敛稳定性", "convergence"), source=_WARMUP),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _script(*_72B, "lora", ""),
+                _script(*_72B, "lora", _WARM),
+            ),
+        ),
         sources=(_WARMUP,),
     ),
     Check(
@@ -556,6 +596,14 @@ CHECKS: tuple[Check, ...] = (
             _item("A", "lisa", 3, "tuner", "lisa"),
         ),
         impact=Impact(memory=(-85, -60), source=_LORA),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _script(*_72B, "full", _WARM),
+                _script(*_72B, "lora", _WARM),
+            ),
+        ),
         sources=(_LORA, _SWIFT_TUNER),
     ),
     Check(
@@ -574,6 +622,16 @@ CHECKS: tuple[Check, ...] = (
             _item("A", "fp8-quantization", 3, "quantized", "fp8"),
         ),
         impact=Impact(memory=(-70, -50), source=_QLORA),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _script(*_32B, "lora", _WARM).replace("    --deepspeed zero3 \\\n", ""),
+                _script(*_32B, "lora", f"{_WARM} --quant_method bnb --quant_bits 4").replace(
+                    "    --deepspeed zero3 \\\n", ""
+                ),
+            ),
+        ),
         sources=(_QLORA, _SWIFT_QUANT),
     ),
     Check(
