@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Union
+from typing import Any, Union
 
 from flake8_gpu_training.sources._python_interest import (
     FIELD_LIBRARIES,
@@ -27,7 +27,10 @@ from flake8_gpu_training.sources._python_traces import (
 
 MAX_EXPRESSION_DEPTH = 90
 MAX_STATEMENT_DEPTH = 60
+ELIF_DEPTH = 0.4
+"""A further branch takes less of the stack than a block in a block."""
 MAX_DATA_LINES = 30
+MAX_DATA_SIZE = 4_000
 """A literal longer than this that names nothing of interest is data, not configuration."""
 
 _WORD = re.compile(r"(?<![\w.])(?:self\.)?[A-Za-z_]\w*\b(?!\s*=[^=])")
@@ -36,6 +39,7 @@ _INDENT = re.compile(r"[ \t\f]*")
 _ENTRY_SUFFIXES = ("_main", "run_exp")
 _LARGE_STATEMENT = 400
 _NAME_ROUNDS = 3
+_SURVEY_DEPTH = int(MAX_STATEMENT_DEPTH / ELIF_DEPTH)
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Loop = (ast.For, ast.AsyncFor, ast.While)
@@ -91,11 +95,13 @@ class _Thinner:
         self.all_functions: list[FunctionNode] = []
         self.hot_names: set[str] = set()
         self.starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
-        self.hits = self._hits(interest_offsets(text, *_imported(tree)))
+        self.imports: list[ast.Import | ast.ImportFrom] = []
+        self._survey(tree.body, None, 0)
+        names, modules = _imported(self.imports)
+        self.hits = self._hits(interest_offsets(text, names, modules))
         self.steps = self._hits(step_offsets(text))
 
     def run(self) -> Thinned:
-        self._survey(self.tree.body, None, 0)
         for statement in self.tree.body:
             self._mark_top(statement)
         for name in self.hot_names:
@@ -120,10 +126,12 @@ class _Thinner:
         for statement in block:
             if parent is not None:
                 self.parents[statement] = parent
-            if isinstance(statement, _Function):
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                self.imports.append(statement)
+            elif isinstance(statement, _Function):
                 self.functions.setdefault(statement.name, []).append(statement)
                 self.all_functions.append(statement)
-            if depth >= MAX_STATEMENT_DEPTH:
+            if depth >= _SURVEY_DEPTH:
                 continue
             for child in _blocks(statement):
                 self._survey(child, statement, depth + 1)
@@ -183,8 +191,8 @@ class _Thinner:
 
     def _is_data(self, statement: ast.stmt) -> bool:
         first, last = _span(statement)
-        long = last - first > MAX_DATA_LINES and _is_simple(statement)
-        return long and not self._any(self.hits, first, last)
+        large = last - first > MAX_DATA_LINES or self._size(statement) > MAX_DATA_SIZE
+        return large and _is_simple(statement) and not self._any(self.hits, first, last)
 
     def _is_interesting(self, statement: ast.stmt) -> bool:
         if isinstance(statement, _ALWAYS_KEPT):
@@ -217,17 +225,17 @@ class _Thinner:
         table = _Binders(self.tree)
         words: set[tuple[ast.AST, str]] = set()
         pending: list[tuple[ast.AST, ast.stmt]] = []
-        for function in self.all_functions:
-            if function in self.kept:
-                pending.extend((function, statement) for statement in self._kept_in(function))
+        for owner in self.all_functions:
+            if owner in self.kept:
+                pending.extend((owner, statement) for statement in self._kept_in(owner))
         for _ in range(_NAME_ROUNDS):
             found: list[tuple[ast.AST, ast.stmt]] = []
             for function, statement in pending:
                 for word in _WORD.findall(self._own_text(statement)):
-                    owner = self._owner(function) if word.startswith("self.") else function
-                    if (owner, word) not in words:
-                        words.add((owner, word))
-                        found.extend(self._binders(table, owner, word))
+                    binder = self._owner(function) if word.startswith("self.") else function
+                    if (binder, word) not in words:
+                        words.add((binder, word))
+                        found.extend(self._binders(table, binder, word))
             if not found:
                 break
             for _function, statement in found:
@@ -244,9 +252,9 @@ class _Thinner:
         return [item for item in binders if item[1] not in self.kept and not self._is_data(item[1])]
 
     def _owner(self, function: ast.AST) -> ast.AST:
-        node: ast.AST | None = function
+        node: Any = function
         while node is not None and not isinstance(node, ast.ClassDef):
-            node = self.parents.get(node)  # type: ignore[call-overload]
+            node = self.parents.get(node)
         return node if node is not None else function
 
     def _kept_in(self, function: FunctionNode) -> Iterator[ast.stmt]:
@@ -280,7 +288,7 @@ class _Thinner:
         text = "".join(line + "\n" for line in out)
         return Thinned(text, tuple(numbers), tuple(self.too_deep), self.methods)
 
-    def _emit_block(self, block: Sequence[ast.stmt], depth: int) -> bool:
+    def _emit_block(self, block: Sequence[ast.stmt], depth: float) -> bool:
         """Keep the lines of a block's marked statements; tell whether there are any."""
         emitted = False
         for group in _groups(block):
@@ -294,7 +302,7 @@ class _Thinner:
                 emitted = True
         return emitted
 
-    def _emit_statement(self, statement: ast.stmt, depth: int) -> bool:
+    def _emit_statement(self, statement: ast.stmt, depth: float) -> bool:
         first, last = _start(statement), _span(statement)[1]
         blocks = list(_blocks(statement))
         if depth >= MAX_STATEMENT_DEPTH or self._is_too_deep(statement, blocks):
@@ -318,8 +326,9 @@ class _Thinner:
                 return True
             self._keep_header(cursor, start - 1)
             line = self.lines[start - 1]
-            emitted = self._emit_block(block, depth + 1)
-            if not emitted and not line.lstrip().startswith("elif"):
+            is_elif = line.lstrip().startswith("elif")
+            emitted = self._emit_block(block, depth + (ELIF_DEPTH if is_elif else 1))
+            if not emitted and not is_elif:
                 self.stubs[start] = f"{_indent(line)}pass"
             cursor = _span(block[-1])[1] + 1
         return True
@@ -362,8 +371,13 @@ class _Thinner:
         for number in range(first, last + 1):
             self.keep[number] = 1
 
+    def _size(self, statement: ast.stmt) -> int:
+        """Characters of the lines of a statement."""
+        first, last = _span(statement)
+        return self.starts[last] - self.starts[first - 1]
+
     def _is_too_deep(self, statement: ast.stmt, blocks: list[list[ast.stmt]]) -> bool:
-        if last_offset(self.starts, statement) < _LARGE_STATEMENT:
+        if self._size(statement) < _LARGE_STATEMENT:
             return False
         inner = {id(child) for block in blocks for child in block}
         return expression_depth(statement, inner) > MAX_EXPRESSION_DEPTH
@@ -392,28 +406,28 @@ class _Binders:
         return self._tables[owner]
 
 
-def last_offset(starts: list[int], statement: ast.stmt) -> int:
-    """Characters between the first and the last line of a statement."""
-    first, last = _span(statement)
-    return starts[last] - starts[first - 1]
-
-
 def expression_depth(statement: ast.AST, leave_out: set[int]) -> int:
-    """Nesting depth of a statement's own expressions, found without recursion."""
-    depth = 0
-    level: list[ast.AST] = [statement]
-    while level:
-        depth += 1
-        level = [
-            child
-            for node in level
-            for child in ast.iter_child_nodes(node)
-            if id(child) not in leave_out
-        ]
-    return depth
+    """Nesting depth that a statement's own expressions have in LibCST, without recursion.
+
+    Where ``ast`` is flat LibCST nests: ``a and b and c``, adjacent string literals.
+    """
+    deepest = 0
+    stack: list[tuple[ast.AST, int]] = [(statement, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if isinstance(node, ast.BoolOp):
+            depth += len(node.values)
+        elif isinstance(node, (ast.Constant, ast.JoinedStr)):
+            # Literals one to a line; a long triple-quoted one is deep by mistake.
+            depth += (node.end_lineno or node.lineno) - node.lineno
+        deepest = max(deepest, depth)
+        stack.extend(
+            (child, depth + 1) for child in ast.iter_child_nodes(node) if id(child) not in leave_out
+        )
+    return deepest
 
 
-def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
+def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str], set[str]]:
     """Names whose calls are of interest: taken from, or modules of, the field's libraries.
 
     torch itself is left out: nearly every line of a model calls it, and what matters of it
@@ -421,7 +435,7 @@ def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
     """
     names: set[str] = set()
     modules: set[str] = set()
-    for node in _imports(tree):
+    for node in imports:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if _of_interest(alias.name):
@@ -432,17 +446,6 @@ def _imported(tree: ast.Module) -> tuple[set[str], set[str]]:
                 if name[:1].isupper() or name.endswith(_ENTRY_SUFFIXES):
                     names.add(name)
     return names, modules
-
-
-def _imports(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
-    for node in tree.body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield node
-        elif isinstance(node, (ast.If, ast.Try)):
-            for block in _blocks(node):
-                for child in block:
-                    if isinstance(child, (ast.Import, ast.ImportFrom)):
-                        yield child
 
 
 def _of_interest(module: str) -> bool:
@@ -485,12 +488,12 @@ def _span(statement: ast.stmt) -> tuple[int, int]:
 
 def _start(statement: ast.stmt) -> int:
     """First line, decorators included."""
-    decorators = getattr(statement, "decorator_list", ())
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _column(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", ())
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return decorators[0].col_offset if decorators else statement.col_offset
 
 

@@ -16,7 +16,7 @@ from flake8_gpu_training.sources._python_interest import BYTE_TRACES
 
 MAX_BYTES = 2_000_000
 MAX_BRACKETS = 150
-MAX_CHAIN = 2_000
+MAX_CHAIN = 1_000
 """Operators between two commas or statements; longer chains overflow parsers' stacks."""
 
 _MENTIONS = re.compile(
@@ -30,12 +30,17 @@ _MENTIONS = re.compile(
     r"|accelerat|lightning|fabric",
     re.IGNORECASE,
 )
+MAX_ELIFS = 1_000
+MAX_THINNED = 500_000
+"""Characters left after thinning; LibCST needs four seconds a million."""
+
 _NEWLINES = re.compile(r"\r\n?")
 _ATOMS = re.compile(
     r"#[^\n]*|(?:'''|\"\"\")(?:[^\\]|\\.)*?(?:'''|\"\"\")|'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
     r"|[][(){},;\n]|elif\b|not\b|and\b|or\b|lambda\b|await\b|if\b|[-+*/%@&|^~.<>=!]+",
     re.DOTALL,
 )
+_OPERATORS = frozenset("-+*/%@&|^~.<>=!")
 
 
 def is_relevant(data: bytes) -> bool:
@@ -75,7 +80,11 @@ def _read(
             message = f"line {deep} is nested too deeply to be read"
             problems.append(_problem(ProblemKind.TOO_DEEP, message, path, deep))
             return PythonFile(path, problems=tuple(problems))
-        tree = _parse(text)
+        try:
+            tree = _parse(text)
+        except (RecursionError, MemoryError):
+            problems.append(_problem(ProblemKind.TOO_DEEP, "nested too deeply to be read", path))
+            return PythonFile(path, problems=tuple(problems))
     return _read_text(text, path, tree, problems)
 
 
@@ -90,12 +99,20 @@ def _read_text(
     from flake8_gpu_training.sources._python_thinning import thin, whole
     from flake8_gpu_training.sources._python_walk import collect
 
-    attempts = [whole(text)] if tree is None else [thin(text, tree), whole(text)]
-    for thinned in attempts:
+    line = 1
+    attempts = [whole] if tree is None else [lambda text: thin(text, tree), whole]
+    for attempt in attempts:
+        if attempt is whole and tree is not None and _too_deep_line(text):
+            break
+        thinned = attempt(text)
+        if len(thinned.text) > MAX_THINNED:
+            message = f"more than {MAX_THINNED} characters would have to be read"
+            problems.append(_problem(ProblemKind.TOO_LARGE, message, path))
+            return PythonFile(path, problems=tuple(problems))
         try:
             module = cst.parse_module(thinned.text)
         except cst.ParserSyntaxError as error:
-            failure = error
+            line = error.raw_line
             continue
         positions = Positions(module, thinned.text, path, thinned.line_numbers)
         if not positions.exact:
@@ -109,7 +126,6 @@ def _read_text(
         )
         found = frozenset(word.lower() for word in _MENTIONS.findall(text))
         return replace(facts, mentions=found, problems=tuple(problems))
-    line = failure.raw_line
     message = f"invalid syntax in line {line}"
     problems.append(_problem(ProblemKind.SYNTAX, message, path, line))
     return PythonFile(path, problems=tuple(problems))
@@ -120,7 +136,7 @@ def _parse(text: str) -> Optional[ast.Module]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError):
         return None
 
 
@@ -140,7 +156,7 @@ def _decode(data: bytes, path: str, problems: list[Problem]) -> str:
 
 def _too_deep_line(text: str) -> int:
     """Line that would overflow a parser's stack, or 0: brackets or operators without end."""
-    line, depth, chain = 1, 0, 0
+    line, depth, chain, elifs = 1, 0, 0, 0
     for match in _ATOMS.finditer(text):
         atom = match.group()
         first = atom[0]
@@ -155,9 +171,11 @@ def _too_deep_line(text: str) -> int:
             chain = 0
         elif first in "#'\"":
             line += atom.count("\n")
+        elif atom == "elif":
+            elifs += 1
         else:
-            chain += 1
-        if depth > MAX_BRACKETS or chain > MAX_CHAIN:
+            chain += len(atom) if first in _OPERATORS else 1
+        if depth > MAX_BRACKETS or chain > MAX_CHAIN or elifs > MAX_ELIFS:
             return line
     return 0
 
