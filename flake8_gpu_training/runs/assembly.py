@@ -179,6 +179,7 @@ class Assembly:
             ranked.settings, ranked.overridden, files, is_open, entry=entry, config=config
         )
         parts.python = self._plugins(ranked.settings, command)
+        parts.files += [file.path for file in parts.python]
         place = _document_place(config) if config is not None else None
         return self._finish(
             parts,

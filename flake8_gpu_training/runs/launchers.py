@@ -104,7 +104,6 @@ _TRL = Tool(
         "vllm-serve": _SERVE,
     },
 )
-_VERL = Tool("generic", {"train": _TRAIN}, "train")
 
 _PROGRAMS: Mapping[str, tuple[str, Tool]] = {
     "swift": ("swift", _SWIFT),
@@ -142,6 +141,8 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (r"(?:.*/)?trl/scripts/vllm_serve", "trl", "vllm-serve"),
     )
 )
+# Programs that start their own processes also when Python runs their module.
+_SELF_STARTING = frozenset({"vllm", "sglang", "ff-train"})
 _VERL_SCRIPT = re.compile(
     r"(?:.*/)?verl/trainer/(?:fsdp_sft_trainer|sft_trainer(?:_ray)?|main_ppo(?:_sync)?|main_eval)"
 )
@@ -281,11 +282,14 @@ def _script(
         match = pattern.fullmatch(path)
         if match is not None:
             name = match.expand(subcommand)
+            if launcher == "python" and (not subcommand or program in _SELF_STARTING):
+                launcher = ""
             return _program(command, launcher, options, program, name, rest, target)
     if _VERL_SCRIPT.fullmatch(path):
+        # Hydra composes the rest of its configuration from files of the package.
         return Launch(
             command,
-            launcher,
+            "ray" if launcher == "python" else launcher,
             options,
             "verl",
             "generic",
@@ -294,6 +298,7 @@ def _script(
             target,
             is_module,
             tuple(rest),
+            is_open=True,
         )
     return Launch(
         command, launcher, options, script=target, is_module=is_module, arguments=tuple(rest)

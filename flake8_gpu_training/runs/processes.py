@@ -342,6 +342,18 @@ def _count_server(counter: _Counter) -> tuple[Setting, Setting]:
     )
 
 
+def _count_ray(counter: _Counter) -> tuple[Setting, Setting]:
+    """verl starts its workers itself, as many as the trainer's settings say."""
+    merged = _Counter(
+        counter.settings, counter.settings, counter.environment, counter.scheduler, None
+    )
+    note = "verl: its own configuration file says how many"
+    return (
+        merged.count(("trainer.n_gpus_per_node",), Unknown(note), note),
+        merged.count(("trainer.nnodes",), Unknown(note), note),
+    )
+
+
 def _count_plain(counter: _Counter) -> tuple[Setting, Setting]:
     if counter.scheduler.starts_tasks:
         tasks = counter.scheduler.tasks_per_node or _default(1, "srun: one task unless set")
@@ -363,6 +375,7 @@ _COUNTERS = {
     "megatron": _count_swift,
     "llamafactory": _count_llamafactory,
     "flow_factory": _count_flow_factory,
+    "ray": _count_ray,
     "vllm": _count_server,
     "sglang": _count_server,
 }
