@@ -37,7 +37,7 @@ def test_the_best_run_earns_exactly_the_maximum(audit: str, category: str) -> No
 
 
 LOOP = """
-import torch
+import argparse, torch
 from torch.utils.data import DataLoader, TensorDataset, IterableDataset
 
 {before}
@@ -78,6 +78,10 @@ def test_explicit_zero_workers_are_reported_where_they_stand() -> None:
         "tensors = TensorDataset(x, y)\nloader = DataLoader(tensors, shuffle=True)",
         "loader = DataLoader(dataset, shuffle=True, num_workers=4)",
         "loader = make_loader(dataset)",
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--workers', type=int, default=0)\n"
+        "args = parser.parse_args()\n"
+        "loader = DataLoader(dataset, shuffle=True, num_workers=args.workers)",
     ],
 )
 def test_silence_when_workers_are_set_unknown_or_useless(loader: str) -> None:

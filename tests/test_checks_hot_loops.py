@@ -59,6 +59,7 @@ def test_a_stall_at_every_step_is_reported_once_at_its_line(code: str, line: str
         ("GPU350", "count += sizes.item()"),
         ("GPU350", "total += float(ratio)"),
         ("GPU351", "model.cpu()"),
+        ("GPU351", "images = [Image.fromarray(i.cpu().numpy()) for i in inputs]"),
         ("GPU351", "names.tolist()"),
         ("GPU352", "print(step)"),
         ("GPU352", "if step % 50 == 0: print(loss)"),

@@ -147,6 +147,9 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
         return cannot_tell(Text("num_workers 由程序计算", "num_workers is computed"))
     if workers != 0:
         return _loader_on(loader, "num_workers")
+    argument = loader.argument("num_workers")
+    if argument is not None and not argument.text.isidentifier() and argument.text != "0":
+        return cannot_tell(Text("num_workers 由参数给出", "num_workers is an option's value"))
     parameters: dict[str, Any] = {"num_workers": WORKERS}
     if loader.on_gpu and loader.value("pin_memory", False) is False:
         parameters["pin_memory"] = True

@@ -100,9 +100,7 @@ def _item_message(written: str) -> str:
 def _copies(run: Run) -> Iterator[Finding]:
     for file in hot_programs(run):
         for call in step_calls(file, "cpu", "tolist"):
-            receiver = _receiver(call)
-            copied = call.method == "cpu" and not _MODULES.search(receiver)
-            if copied or (call.method == "tolist" and _is_tensor(call)):
+            if _is_tensor(call) and not _MODULES.search(_receiver(call)):
                 message = (
                     f"{_written(call)} copies to the host and waits for the GPU at every step; "
                     "keep the tensor on the GPU and copy once after the loop"
