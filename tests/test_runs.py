@@ -532,7 +532,11 @@ def test_pinned_versions_reach_the_run_and_ranges_do_not(runs_in: MakeRuns) -> N
         ("deepspeed --num_gpus 4 train.py", 4, 1),
         ("deepspeed --include localhost:0,2 train.py", 2, 1),
         ("deepspeed --hostfile hosts train.py", 8, 2),
+        ("accelerate launch --config_file missing.yaml train.py", None, None),
+        ("accelerate launch --num_processes 4 --num_machines 0 train.py", None, 0),
         ("python train.py", 1, 1),
+        ("python spawn.py", 4, 1),
+        ("python lightning.py", 2, 3),
         ("NPROC_PER_NODE=4 NNODES=2 swift sft --model a", 4, 2),
         ("swift sft --model a", 1, 1),
         ("CUDA_VISIBLE_DEVICES=0,1,2 llamafactory-cli train --stage sft", 3, 1),
@@ -554,6 +558,8 @@ def test_processes_and_nodes_are_counted_as_the_launcher_counts(
             "run.sh": f"#!/bin/bash\n{script}\n",
             "hosts": "worker-0 slots=8\nworker-1 slots=8\n",
             "train.py": TRAINER_SCRIPT,
+            "spawn.py": f"{LOOP}\nimport torch.multiprocessing as mp\nmp.spawn(fit, nprocs=4)\n",
+            "lightning.py": "import lightning as L\nL.Trainer(devices=2, num_nodes=3).fit(model)\n",
         }
     )
     run = next(run for run in runs if run.command is not None)
@@ -594,6 +600,17 @@ def test_the_launch_command_chooses_the_primary_run(runs_in: MakeRuns) -> None:
     other = runs_in(files, "swift sft --model c")
     assert other[0].settings["model"].value == "c"
     assert [run.primary for run in other] == [True, False, False]
+
+
+def test_a_launch_command_may_be_given_in_a_folder_of_the_project(runs_in: MakeRuns) -> None:
+    runs = runs_in({"job/train.py": TRAINER_SCRIPT}, "torchrun --nproc_per_node 2 train.py")
+    assert (runs[0].entry, runs[0].launcher.world_size) == ("job/train.py", 2)
+
+
+def test_a_model_configuration_is_no_namespace(runs_in: MakeRuns) -> None:
+    script = TRAINER_SCRIPT.replace("args.lr", "config.lr")
+    (run,) = runs_in({"run.sh": "python train.py --lr 1", "train.py": script})
+    assert not known(run.settings["learning_rate"].value)
 
 
 def test_training_comes_before_serving_and_the_order_does_not_depend_on_chance(

@@ -20,6 +20,7 @@ from flake8_gpu_training.facts import (
     PythonFile,
     ScriptFile,
     Setting,
+    Unknown,
     known,
 )
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
@@ -32,7 +33,12 @@ from flake8_gpu_training.runs.model import (
     Run,
     RunKind,
 )
-from flake8_gpu_training.runs.processes import Scheduler, hardware_of, launcher_of
+from flake8_gpu_training.runs.processes import (
+    Scheduler,
+    hardware_of,
+    launcher_of,
+    with_spawned,
+)
 from flake8_gpu_training.runs.python_entry import (
     Entry,
     Namespace,
@@ -484,13 +490,16 @@ class Assembly:
                 name = setting.name.rpartition(".")[2]
                 if not isinstance(setting.value, dict):
                     options.setdefault(name, renamed(setting, name))
+        elif "config_file" in options:
+            unread = Unknown("the launcher's configuration file was not found")
+            for name in ("num_processes", "num_machines", "mixed_precision"):
+                options.setdefault(name, Setting(name, unread))
         hostfile = options.get("hostfile") or options.get("H")
         slots = None
         if hostfile is not None and isinstance(hostfile.value, str):
             slots = self.reach.hostfile(hostfile.value, launch.command)
-        name = launch.launcher
-        made = launcher_of(name, options, parts.settings, environment, scheduler, slots)
-        return made, scheduler
+        made = launcher_of(launch.launcher, options, parts.settings, environment, scheduler, slots)
+        return with_spawned(made, parts.python), scheduler
 
     def _accelerate(
         self, launch: Optional[Launch], parts: _Parts, origins: Origins
@@ -592,11 +601,7 @@ def with_profile(run: Run) -> Run:
     """``run`` with its profile, in the vocabulary of PRACTICES."""
     from flake8_gpu_training.frameworks.registry import framework_of
 
-    try:
-        framework = framework_of(run.framework)
-    except ModuleNotFoundError:
-        return run
-    return dataclasses.replace(run, profile=framework.profile(run))
+    return dataclasses.replace(run, profile=framework_of(run.framework).profile(run))
 
 
 def _model_setting(parts: _Parts) -> Optional[Setting]:

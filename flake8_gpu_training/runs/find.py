@@ -199,8 +199,8 @@ class _Finder:
         for word in command.words:
             if not known(word.value) or word.text.startswith("-"):
                 continue
-            path = self.project.find(word.text, "", command.directory)
-            within = [run for run in runs if path is not None and run.location.path == path]
+            path = self.project.find(word.text, "", command.directory) or word.text
+            within = [run for run in runs if f"/{run.location.path}".endswith(f"/{path}")]
             if within:
                 return min(within, key=self._order)
         return None
@@ -249,7 +249,11 @@ def _distinct(runs: Sequence[Run]) -> list[Run]:
 
 
 def _same(one: Command, other: Command) -> bool:
-    return [word.text for word in one.words] == [word.text for word in other.words]
+    if [word.text for word in one.words] != [word.text for word in other.words]:
+        return False
+    given = {name: setting.value for name, setting in other.environment.items()}
+    own = {name: setting.value for name, setting in one.environment.items()}
+    return all(own.get(name) == value for name, value in given.items())
 
 
 def _is_script(file: PythonFile) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
+    Argument,
+    Call,
     Command,
     ConfigFile,
     Location,
     Origin,
+    PythonFile,
     ScriptFile,
     Setting,
     Unknown,
@@ -248,7 +252,7 @@ def _count_accelerate(counter: _Counter) -> tuple[Setting, Setting]:
 
 def _per_node(total: Setting, nodes: Setting) -> Setting:
     """``num_processes`` of accelerate counts the processes of all machines."""
-    if not total.known or not nodes.known:
+    if not total.known or not nodes.known or not nodes.value:
         return Setting("processes", Unknown(total.note or total.name), total.location)
     if total.value % nodes.value:
         return Setting("processes", Unknown("not the same on all machines"), total.location)
@@ -379,6 +383,47 @@ _COUNTERS = {
     "vllm": _count_server,
     "sglang": _count_server,
 }
+
+
+_SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launcher"})
+_LIGHTNING = ("lightning.", "pytorch_lightning.")
+
+
+def with_spawned(launcher: Launcher, files: Iterable[PythonFile]) -> Launcher:
+    """``launcher``, or what a script that ``python`` starts alone starts by itself."""
+    if launcher.name != "python" or launcher.processes.explicit:
+        return launcher
+    for call in (call for file in files for call in file.calls):
+        if call.name in _SPAWNERS:
+            argument = call.keywords.get("nprocs") or call.keywords.get("num_processes")
+            return _spawning(launcher, call, argument, None)
+        if call.method == "Trainer" and call.name.startswith(_LIGHTNING):
+            return _spawning(
+                launcher, call, call.keywords.get("devices"), call.keywords.get("num_nodes")
+            )
+    return launcher
+
+
+def _spawning(
+    launcher: Launcher, call: Call, devices: Optional[Argument], nodes: Optional[Argument]
+) -> Launcher:
+    value = devices.value if devices is not None else None
+    if isinstance(value, (list, tuple)):
+        value = len(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        value = Unknown(f"processes of {call.name}")
+    count: Any = 1 if nodes is None else nodes.value
+    return dataclasses.replace(
+        launcher,
+        processes=Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name),
+        nodes=Setting(
+            "nodes",
+            count if isinstance(count, int) else Unknown("nodes"),
+            nodes.location if nodes is not None else None,
+            Origin.CONSTRUCTOR if nodes is not None else Origin.DEFAULT,
+            "one node unless set",
+        ),
+    )
 
 
 def read_hostfile(text: str) -> Optional[tuple[int, int]]:

@@ -66,10 +66,20 @@ _UNREADABLE_PARSERS = frozenset(
     {"parse_known_args", "compose", "cli", "CLI", "LightningCLI", "parse", "from_cli"}
 )
 _PATH = re.compile(r"[\w.]+(?:\[['\"][\w./-]+['\"]\]|\.\w+)*")
+# Names that hold what a command line was parsed to, and what a configuration file holds.
 _NAMESPACES = frozenset(
     """
-    args arg opt opts options flags FLAGS hparams hps cfg config conf configs params
-    cli_args cmd_args self.args self.opt self.cfg self.config self.hparams
+    args arg opt opts options flags FLAGS hparams cli_args cmd_args parsed_args
+    self.args self.opt self.hparams model_args data_args training_args script_args
+    """.split()  # noqa: SIM905
+)
+_CONFIGURATIONS = frozenset(
+    "cfg config conf configs self.cfg self.config".split()  # noqa: SIM905
+)
+_PARSERS = frozenset(
+    """
+    parse_args parse_known_args parse_intermixed_args parse_args_into_dataclasses
+    parse_args_and_config
     """.split()  # noqa: SIM905
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -323,11 +333,13 @@ class Namespace:
             return None
         parts = re.findall(r"[\w-]+", value.reason.replace("self.", "self-", 1))
         parts[0] = parts[0].replace("self-", "self.")
-        if len(parts) < 2 or parts[0] not in self.names or value.reason in self.changed:
+        if len(parts) < 2 or value.reason in self.changed:
             return None
-        if len(parts) == 2 and parts[1] in self.values:
+        if len(parts) == 2 and parts[0] in self.names and parts[1] in self.values:
             return self.values[parts[1]]
-        return self._in_documents(parts[1:])
+        if parts[0] in self.names or parts[0] in _CONFIGURATIONS:
+            return self._in_documents(parts[1:])
+        return None
 
     def _in_documents(self, parts: Sequence[str]) -> Optional[Setting]:
         found = [d for d in self.documents if d.get(".".join(parts)) is not None]
@@ -371,7 +383,7 @@ def namespace_of(
     changed = frozenset(s.name for file in program.files for s in file.attributes)
     names = set(_NAMESPACES)
     for call in program.calls():
-        if call.method.startswith("parse_"):
+        if call.method in _PARSERS:
             names.update(name for name in _IDENTIFIER.findall(call.assigned_to))
     return Namespace(values, changed, frozenset(names), documents)
 

@@ -58,10 +58,18 @@ class Reach:
                 return None
             names = [match.group(1)]
         for name in names:
-            found = self.file(name, command)
+            found = self.file(name, command) or self._somewhere(name, command)
             if found is not None and isinstance(self.project.read(found), PythonFile):
                 return found
         return None
+
+    def _somewhere(self, name: str, command: Command) -> Optional[str]:
+        """For a command that stands in no file: it may be given in any folder."""
+        if command.location.path in self._paths:
+            return None
+        ending = f"/{posixpath.normpath(name)}"
+        within = [path for path in self._paths if path.endswith(ending)]
+        return min(within, key=lambda path: (path.count("/"), path), default=None)
 
     def file(self, name: str, command: Optional[Command], near: str = "") -> Optional[str]:
         """The project file ``name`` as ``command`` sees it, else as seen from ``near``."""
