@@ -263,7 +263,7 @@ def _degree(run: Run, practice: str) -> Optional[Judgement]:
 
 def _has_parameter(run: Run, practice: str) -> bool:
     """Whether something could set the practice: a parameter, or one whose value we miss."""
-    return practice in run.profile or practice in framework_of(run.framework).spellings
+    return practice in run.profile or practice in framework_of(run.framework).spellings_of(run)
 
 
 @of_training()
