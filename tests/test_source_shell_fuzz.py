@@ -145,8 +145,9 @@ def test_mutated_makefiles(text: str) -> None:
         "cmd $((9**9**9**9)) $((1<<99999)) $((1/0))",
         "time " * 3_000,
         "while true; do " * 500,
+        "X='a${b' cmd\n",
     ],
-    ids=range(23),
+    ids=range(24),
 )
 def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
     started = time.monotonic()

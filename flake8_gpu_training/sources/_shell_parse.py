@@ -10,8 +10,12 @@ MAX_BASHLEX = 64_000
 """Longer scripts go to tree-sitter at once: bashlex reads about 300,000 characters a second."""
 _MAX_NESTING = 3
 """bashlex parses ``$(`` once more at each level it is nested, so deep ones take for ever."""
-_REFUSED = re.compile(r"\(\(|=\(|\[\[|^[ \t]*(?:case|select|time|coproc)\b", re.MULTILINE)
-"""What bashlex cannot read: to try would be time lost."""
+_REFUSED = re.compile(
+    r"\(\(|=\(|\[\[|^[ \t]*(?:case|select|time|coproc)\b"
+    r"|\$\{[^}'\"\s]*(?:['\"\s]|\Z)|\$['\"\[]|[^\s]~",
+    re.MULTILINE,
+)
+"""What bashlex cannot read; and what it loops on for ever (``'${x'``)."""
 PLACEHOLDER = re.compile(r"(?<![<&\w$()])<[A-Za-z][\w.-]*>(?![\w&(])")
 """A name in angle brackets that a reader is meant to replace."""
 _SUBSTITUTION_EDGE = re.compile(r"\$\(|\)")
