@@ -44,7 +44,9 @@ _BACKENDS: Mapping[str, str] = {
 }
 
 _SPELLINGS: dict[str, Spelling] = {
-    "precision": Spelling("mixed_precision"),
+    "precision": Spelling(
+        "mixed_precision", default="bf16", source=f"{_HPARAMS}/args.py: mixed_precision bf16"
+    ),
     "attention": Spelling("model.attn_backend", _ATTENTION),
     "gradient_checkpointing": Spelling(
         "train.enable_gradient_checkpointing", default=False, source=f"{_TRAIN}: False"
@@ -53,14 +55,20 @@ _SPELLINGS: dict[str, Spelling] = {
         "train.per_device_batch_size", default=1, source=f"{_TRAIN}: per_device_batch_size 1"
     ),
     "gradient_accumulation_steps": Spelling("train.gradient_accumulation_steps"),
-    "tuning": Spelling("model.finetune_type"),
-    "lora_rank": Spelling("model.lora_rank"),
-    "dataloader_workers": Spelling("data.dataloader_num_workers"),
+    "tuning": Spelling(
+        "model.finetune_type", default="full", source=f"{_HPARAMS}/model_args.py: full"
+    ),
+    "lora_rank": Spelling("model.lora_rank", default=8, source=f"{_HPARAMS}/model_args.py: 8"),
+    "dataloader_workers": Spelling(
+        "data.dataloader_num_workers", default=16, source=f"{_HPARAMS}/data_args.py: 16"
+    ),
     "max_grad_norm": Spelling("train.max_grad_norm", default=1.0, source=f"{_TRAIN}: 1.0"),
     "algorithm": Spelling(
         "train.trainer_type", default="grpo", source=f"{_TRAIN}: trainer_type grpo"
     ),
-    "report_to": Spelling("log.logging_backend"),
+    "report_to": Spelling(
+        "log.logging_backend", default="none", source=f"{_HPARAMS}/log_args.py: None"
+    ),
     "model": Spelling("model.model_name_or_path"),
     "dataset": Spelling("data.dataset_dir"),
     "output_dir": Spelling("log.save_dir"),
@@ -70,7 +78,7 @@ _SPELLINGS: dict[str, Spelling] = {
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     launched = practices_of_run(run)
     found: dict[str, Setting] = {}
-    found.update(_precision(run, launched))
+    found.update(_precision(run))
     found.update(_attention(run))
     found.update(_accumulation(spelled))
     found.update(_sharding(run, launched))
@@ -79,10 +87,10 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     return found
 
 
-def _precision(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
+def _precision(run: Run) -> dict[str, Setting]:
     setting = find(run, "mixed_precision")
     if setting is None or setting.value is None:
-        return {"precision": launched["precision"]} if "precision" in launched else {}
+        return {}
     if not known(setting.value):
         return {"precision": practice("precision", setting.value, setting)}
     value = "fp32" if is_off(setting.value) else dtype(setting.value)

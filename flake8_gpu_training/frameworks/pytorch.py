@@ -200,7 +200,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_compile(program, launched))
     found.update(_attention(program, found))
     found.update(_tf32(program))
-    found.update(_loading(program))
+    found.update(loading(run))
     found.update(_optimizing(program, found))
     found.update(_scheduling(program, found))
     found.update(_adapters(program, found))
@@ -479,8 +479,9 @@ def _is_evaluation(call: Call) -> bool:
     return any(name and _EVALUATION.search(name) is not None for name in names)
 
 
-def _loading(program: _Program) -> dict[str, Setting]:
-    loaders = training_loaders(program.run)
+def loading(run: Run) -> dict[str, Setting]:
+    """What the training ``DataLoader`` calls in the run's code say; nothing without any."""
+    loaders = training_loaders(run)
     if not loaders:
         return {}
     found: dict[str, Setting] = {}

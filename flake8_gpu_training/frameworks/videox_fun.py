@@ -9,6 +9,7 @@ from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.pytorch import loading
 from flake8_gpu_training.frameworks.reading import (
     by_default,
     dtype,
@@ -51,6 +52,11 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_precision(run, launched))
     found.update(_sharding(run, launched))
     found.update(_optimizer(run))
+    found.update(_attention(run))
+    found.update(_workers(run, spelled))
+    for name, setting in loading(run).items():
+        if setting.known and name in ("pin_memory", "persistent_workers", "prefetch_factor"):
+            found[name] = setting
     found.update(_schedule(run, spelled))
     found.update(_tuning(run))
     found.update(data_parallel(run, merged(found, spelled)))
@@ -92,6 +98,35 @@ def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         found.update(by_default(run, "zero_stage", 0, "accelerate: DeepSpeed is off"))
     if "fsdp" not in found:
         found.update(by_default(run, "fsdp", "none", "accelerate: FSDP is off"))
+    return found
+
+
+def _attention(run: Run) -> dict[str, Setting]:
+    """Any flash kernel that is installed, else SDPA, unless the environment says otherwise."""
+    setting = run.environment.get("VIDEOX_ATTENTION_TYPE")
+    if setting is None:
+        note = (
+            "VideoX-Fun videox_fun/models/attention_utils.py: VIDEOX_ATTENTION_TYPE FLASH_ATTENTION"
+        )
+        return by_default(run, "attention", "auto", note)
+    if not known(setting.value):
+        return {"attention": practice("attention", setting.value, setting)}
+    # SageAttention has no gradients: training goes on with what FLASH_ATTENTION gives.
+    is_auto = str(setting.value) in ("FLASH_ATTENTION", "SAGE_ATTENTION")
+    return {"attention": practice("attention", "auto" if is_auto else "sdpa", setting)}
+
+
+def _workers(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Workers, where there are any, are kept over epochs."""
+    workers = spelled.get("dataloader_workers")
+    count = number(workers.value) if workers is not None else None
+    if count is None:
+        return {}
+    note = f"{_SCRIPT}: persistent_workers with workers"
+    found = by_default(run, "persistent_workers", count > 0, note)
+    note = f"{_SCRIPT}: DataLoader without pin_memory and prefetch_factor"
+    found.update(by_default(run, "pin_memory", False, note))
+    found.update(by_default(run, "prefetch_factor", 2 if count > 0 else None, note))
     return found
 
 
