@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Optional
 
@@ -176,7 +177,7 @@ class Call:
     guarded: bool = False
     """Within its loop it stands in a branch (``if step % n == 0``): not made for each step."""
 
-    @property
+    @cached_property
     def method(self) -> str:
         """Last component of the name."""
         return self.name.rpartition(".")[2]
