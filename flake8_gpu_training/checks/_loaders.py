@@ -197,7 +197,7 @@ def _makers(file: PythonFile, text: str, depth: int = 3) -> set[str]:
         return {head.group().rpartition(".")[2]}
     found = set()
     for call in file.calls:
-        if text and text in re.split(r"\s*,\s*", call.assigned_to):
+        if call.assigned_to and text in call.assigned_to.replace(" ", "").split(","):
             found.add(call.method)
             if call.method in _WRAPPERS and call.positional and depth:
                 found |= _makers(file, call.positional[0].text, depth - 1)
@@ -207,12 +207,10 @@ def _makers(file: PythonFile, text: str, depth: int = 3) -> set[str]:
 def _touches_gpu(file: PythonFile) -> bool:
     """Whether a dataset or collate function moves data to the GPU: workers would fail."""
     for call in file.calls:
-        inside = "__getitem__" in call.scope or "collate" in call.scope
-        moves = call.method == "cuda" or (
-            call.method == "to" and any("cuda" in a.text for a in _arguments(call))
-        )
-        if inside and moves:
-            return True
+        if "__getitem__" in call.scope or "collate" in call.scope:
+            moves = call.method == "to" and any("cuda" in a.text for a in _arguments(call))
+            if moves or call.method == "cuda":
+                return True
     return False
 
 
