@@ -15,6 +15,7 @@ from flake8_gpu_training.facts import (
     Call,
     Command,
     Location,
+    Origin,
     PythonFile,
     known,
 )
@@ -217,13 +218,17 @@ class _Finder:
             bool(_TRIAL.search(path)),
             bool(_EXAMPLE.search(path)),
             run.command is None and run.place.document is None,
-            -(
-                sum(setting.known for setting in run.settings.values())
-                + 3 * bool(size and size > 1)
-            ),
+            -(_written(run) + 3 * bool(size and size > 1)),
             path.count("/"),
             run.location,
         )
+
+
+def _written(run: Run) -> int:
+    """Known settings that the user wrote for this run, defaults of the script aside."""
+    return sum(
+        setting.known and setting.origin is not Origin.DEFAULT for setting in run.settings.values()
+    )
 
 
 def _primary_first(runs: Sequence[Run], primary: Run) -> tuple[Run, ...]:
