@@ -17,9 +17,7 @@ def commands(facts: ScriptFile) -> list[tuple[str, str, bool]]:
 
 
 def test_base_images_have_their_argument_defaults() -> None:
-    facts = read(
-        "ARG TAG=24.05\nFROM --platform=linux/amd64 nvcr.io/nvidia/pytorch:${TAG} AS b\n"
-    )
+    facts = read("ARG TAG=24.05\nFROM --platform=linux/amd64 nvcr.io/nvidia/pytorch:${TAG} AS b\n")
     (image,) = facts.directives
     assert (image.name, image.value) == ("image", "nvcr.io/nvidia/pytorch:24.05")
     assert image.location is not None
