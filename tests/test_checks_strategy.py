@@ -231,6 +231,26 @@ def test_trl_generates_with_transformers_by_default() -> None:
     assert findings(runs_alone(text.format("use_vllm=args.vllm")), "GPU901") == []
 
 
+@pytest.mark.parametrize(
+    ("version", "arguments", "expected"),
+    [
+        ("1.16.0", "use_vllm=True", 1),
+        ("1.16.0", "use_vllm=True, vllm_mode='server'", 0),
+        ("1.16.0", "use_vllm=True, vllm_enable_sleep_mode=True", 0),
+        ("0.24.0", "use_vllm=True", 0),
+        ("0.24.0", "use_vllm=True, vllm_mode='colocate'", 1),
+        ("0.22.2", "use_vllm=True, vllm_mode='colocate'", 0),
+    ],
+)
+def test_sleep_mode_is_advised_where_trl_has_it(
+    version: str, arguments: str, expected: int
+) -> None:
+    text = f"from trl import GRPOConfig\narguments = GRPOConfig('out', {arguments})\n"
+    found = findings(runs_alone(text, trl=version), "GPU903")
+    assert len(found) == expected
+    assert all("vllm_enable_sleep_mode=True" in finding.message for finding in found)
+
+
 def test_rollout_checks_cannot_apply_elsewhere(tmp_path: Path) -> None:
     for code in [f"GPU90{number}" for number in range(1, 9)]:
         assert status(swift(tmp_path), code) is Status.NOT_APPLICABLE

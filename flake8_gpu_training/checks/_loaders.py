@@ -164,7 +164,8 @@ def _feeds_training(file: PythonFile, call: Call) -> bool:
     names = (call.assigned_to, call.scope, dataset.text if dataset else "")
     if any(_EVALUATES.search(name) for name in names):
         return False
-    if any(loop.trains and loop.iterable == call.assigned_to for loop in file.loops):
+    name = call.assigned_to
+    if name and any(loop.trains and loop.iterable == name for loop in file.loops):
         return True
     shuffle, sampler = _argument(call, "shuffle"), _argument(call, "sampler")
     if shuffle is not None and shuffle.value is True:

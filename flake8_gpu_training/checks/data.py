@@ -497,6 +497,9 @@ def _pack(run: Run, setting: Setting) -> Judgement:
         needs = " (packing needs a flash kernel, attn_impl)"
     elif run.framework == "hf_trainer" and text(run, "attention") not in _FLASH:
         needs = " (load the model with a flash kernel, which keeps packed samples apart)"
+    elif run.framework == "llamafactory":
+        wanted["padding_free"] = True
+        needs = " (neat_packing keeps packed samples apart)"
     return advise(
         run,
         f"short samples are padded to the longest of their batch{needs}",
@@ -726,6 +729,7 @@ bf16: true
 flash_attn: fa2
 enable_liger_kernel: true
 packing: true
+neat_packing: true
 preprocessing_num_workers: 16
 dataloader_num_workers: 4
 dataloader_persistent_workers: true
@@ -926,7 +930,12 @@ CHECKS: tuple[Check, ...] = (
         ),
         examples=(
             _swift_lacks("packing true"),
-            _llamafactory_lacks("packing"),
+            Example(
+                "llamafactory",
+                "train.yaml",
+                _LLAMAFACTORY.replace("packing: true\nneat_packing: true\n", ""),
+                _LLAMAFACTORY,
+            ),
             _trainer_lacks("packing=True"),
         ),
         sources=(_PACKING, "ms-swift 4.6.0, arguments/sft_args.py", "trl 1.16, sft_config.py"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flake8_gpu_training.checks._judging import (
     Judge,
     advise,
@@ -21,7 +23,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Setting
-from flake8_gpu_training.frameworks.reading import number
+from flake8_gpu_training.frameworks.reading import number, version_of
 from flake8_gpu_training.frameworks.swift import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -76,7 +78,9 @@ def _shares_gpus(run: Run) -> bool:
     """Whether vLLM lives in the training processes (or may: the mode is not known)."""
     if any(name.startswith("rollout.") for name in run.settings):
         return False  # a Ray job with GPUs of their own for the rollout
-    mode = parameter(run, "vllm_mode", default="colocate")
+    # TRL's default was "server" before its 1.0.
+    old = run.framework == "hf_trainer" and version_of(run, "trl") < (1,)
+    mode = parameter(run, "vllm_mode", default="server" if old else "colocate")
     return not mode.known or mode.value != "server"
 
 
@@ -120,11 +124,29 @@ def _async(run: Run) -> Judgement:
     return off(Text("可选：使用旧权重异步生成", "optional: generates with older weights"), setting)
 
 
-@_of_vllm
+@_of_rollout
 def _sleep(run: Run) -> Judgement:
+    return _sleep_trl(run) if run.framework == "hf_trainer" else _sleep_swift(run)
+
+
+@_of_vllm
+def _sleep_swift(run: Run) -> Judgement:
+    return _asleep(run, parameter(run, "sleep_level", default=0, source=_MIXIN), 1)
+
+
+def _sleep_trl(run: Run) -> Judgement:
+    engine = _use_vllm(run)
+    if not engine.known:
+        return cannot_tell(engine)
+    if not is_on(engine) or version_of(run, "trl") < (0, 24):
+        return cannot_apply(_NO_ENGINE)
+    name = "vllm_enable_sleep_mode"
+    return _asleep(run, parameter(run, name, default=False, source=_TRL), True)
+
+
+def _asleep(run: Run, setting: Setting, wanted: Any) -> Judgement:
     if not _shares_gpus(run):
         return cannot_apply(_SERVER)
-    setting = parameter(run, "sleep_level", default=0, source=_MIXIN)
     if not setting.known:
         return cannot_tell(setting)
     if is_on(setting):
@@ -134,7 +156,7 @@ def _sleep(run: Run) -> Judgement:
         "vLLM keeps its weights and KV cache on the training GPUs during the update",
         Text("训练时 vLLM 不释放显存", "vLLM keeps its memory while the model trains"),
         Text("训练阶段让 vLLM 休眠，释放显存", "let vLLM sleep during the update"),
-        parameters={"sleep_level": 1},
+        parameters={setting.name: wanted},
         at=setting if setting.explicit else None,
     )
 

@@ -14,7 +14,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._programs import calls, imports
-from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on
+from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on, is_text
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -37,6 +37,8 @@ _ENCODERS = ("vision", "visual", "vit", "image_encoder", "vae")
 
 
 def _is_visual(run: Run) -> bool:
+    if run.model.kind == "unknown":
+        return not is_text(run)
     return run.model.kind in _VISION
 
 
