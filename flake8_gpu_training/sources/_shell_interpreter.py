@@ -56,7 +56,9 @@ _SILENT = frozenset({"[", "[[", "test", ":", "true", "false"})
 _TESTS = _SILENT | {"grep", "command", "which", "type", "!"}
 _PYTHON = re.compile(r"python[0-9.]*$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
-_SUBSTITUTED = re.compile(r"\s*(pwd|dirname|basename|realpath|readlink|echo|printf|seq|cd|cat)\b")
+_SUBSTITUTED = re.compile(
+    r"\s*(pwd|dirname|basename|realpath|readlink|echo|printf|seq|expr|cd|cat)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -942,6 +944,9 @@ def _computed(words: Sequence[str], directory: str) -> Optional[str]:
         return _joined_path(directory, operands[0]) or "."
     if name == "seq":
         return _sequence(words)
+    if name == "expr" and 1 < len(words) < 32:
+        result = calculate(" ".join(words[1:]), lambda _: None)
+        return None if result is None else str(result)
     return None
 
 
