@@ -337,3 +337,28 @@ def test_each_precision_is_written_under_its_own_parameter() -> None:
     spelling = framework_of("hf_trainer").spellings["precision"]
     assert spelling.parameters("bf16") == {"bf16": True}
     assert spelling.parameters("fp16") == {"fp16": True}
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "attention"),
+    [
+        ('"Qwen/Qwen3-8B"', {}, "sdpa"),
+        ("load()", {}, None),
+        (
+            '"Qwen/Qwen3-8B"',
+            {"model_init_kwargs": {"attn_implementation": "flash_attention_2"}},
+            "flash_attention_2",
+        ),
+    ],
+)
+def test_a_trl_trainer_loads_the_model_it_is_given_by_name(
+    model: str, settings: dict[str, Any], attention: Optional[str]
+) -> None:
+    text = f"""\
+from trl import SFTConfig, SFTTrainer
+
+args = SFTConfig(output_dir="out")
+SFTTrainer(model={model}, args=args).train()
+"""
+    run = run_of("hf_trainer", python=text, constructor="SFTConfig", **settings)
+    assert values(run).get("attention") == attention

@@ -167,9 +167,14 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
     has no say."""
     offload = find(run, "use_unsloth_gc")
     disabled = find(run, "disable_gradient_checkpointing")
+    found: dict[str, Setting] = {}
     if offload is not None and is_true(offload) and not is_true(disabled):
-        return {"gradient_checkpointing": practice("gradient_checkpointing", True, offload)}
-    return {}
+        found["gradient_checkpointing"] = practice("gradient_checkpointing", True, offload)
+    version = launched.get("fsdp_version")
+    if version is not None and version.value == 2:
+        note = "llamafactory 0.9.5 model_utils/checkpointing.py: not reentrant with FSDP2"
+        found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version, note)
+    return found
 
 
 def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:

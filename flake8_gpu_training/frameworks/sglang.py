@@ -9,7 +9,7 @@ from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.reading import dtype, find, practice
 from flake8_gpu_training.runs.model import Run
 
-_ARGS = "sglang 0.5.23 srt/server_args.py"
+_ARGS = "sglang 0.5.23 srt/arg_groups/fields/parallel.py"
 
 _SPELLINGS: dict[str, Spelling] = {
     "precision": Spelling("dtype"),

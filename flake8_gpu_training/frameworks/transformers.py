@@ -257,6 +257,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if compiler is not None and not _is_written(spelled, "torch_compile"):
         found["torch_compile"] = practice("torch_compile", True, compiler)
     found.update({name: value for name, value in models.items() if name not in ("weights",)})
+    if "attention" not in found:
+        found.update(_named_model(run))
     found.update(_arguments_of_models(run))
     found.update(_optimizer(run, spelled, found))
     found.update(_training(run, spelled))
@@ -498,6 +500,20 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     if rank is not None:
         found["lora_rank"] = practice("lora_rank", rank.value, rank)
     return found
+
+
+def _named_model(run: Run) -> dict[str, Setting]:
+    """A TRL trainer that is given a model's name loads it with Transformers' own default."""
+    if run.is_open or find(run, "model_init_kwargs") is not None:
+        return {}
+    for _, call in _calls(run):
+        if not call.name.startswith("trl.") or not call.method.endswith("Trainer"):
+            continue
+        model = call.keywords.get("model") or next(iter(call.positional), None)
+        if model is not None and isinstance(model.value, str):
+            note = "trl loads a model given by name; Transformers: sdpa where supported"
+            return by_default(run, "attention", "sdpa", note)
+    return {}
 
 
 def _optimizer(

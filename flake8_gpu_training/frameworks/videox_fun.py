@@ -46,6 +46,9 @@ _SPELLINGS: dict[str, Spelling] = {
 }
 
 
+_LOADER = ("pin_memory", "persistent_workers", "prefetch_factor")
+
+
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     launched = practices_of_run(run)
     found: dict[str, Setting] = {}
@@ -54,9 +57,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_optimizer(run))
     found.update(_attention(run))
     found.update(_workers(run, spelled))
-    for name, setting in loading(run).items():
-        if setting.known and name in ("pin_memory", "persistent_workers", "prefetch_factor"):
-            found[name] = setting
+    seen = loading(run)
+    found.update({name: seen[name] for name in _LOADER if name in seen and seen[name].known})
     found.update(_schedule(run, spelled))
     found.update(_tuning(run))
     found.update(data_parallel(run, merged(found, spelled)))
