@@ -11,13 +11,14 @@ from flake8_gpu_training.checks import changes
 from flake8_gpu_training.checks._scale import is_trial, only_evaluates
 from flake8_gpu_training.checks.base import (
     Change,
+    Edit,
     Evidence,
     Finding,
     Judgement,
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, Location, Setting, Unknown
+from flake8_gpu_training.facts import Call, Setting, Unknown
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -40,6 +41,7 @@ class Snippet:
     instruction: str
     text: str
     language: str = "python"
+    edits: tuple[Edit, ...] = ()
 
 
 def on(evidence: Union[Setting, str], variant: str = "") -> Judgement:
@@ -103,7 +105,7 @@ def advise(
         change = changes.write(run, parameters)
         message = f"set {changes.instruction(run, parameters)}: {reason}"
     elif snippet is not None:
-        change = Change(snippet.language, snippet.text)
+        change = Change(snippet.language, snippet.text, snippet.edits)
         message = f"{snippet.instruction}: {reason}"
     else:
         return off(_NO_WAY)
@@ -122,26 +124,6 @@ def advise(
     )
 
 
-def mistake(
-    location: Location,
-    message: str,
-    current: Text,
-    action: Text,
-    change: Optional[Change] = None,
-    priority: Optional[Priority] = None,
-) -> Judgement:
-    """A fault at ``location``."""
-    finding = Finding(location, message, change)
-    return Judgement(
-        Status.RECOMMENDED,
-        findings=(finding,),
-        current=current,
-        action=action,
-        change=change,
-        priority=priority,
-    )
-
-
 def no_mistake() -> Judgement:
     """Nothing wrong was found."""
     return Judgement(Status.NOT_APPLICABLE)
@@ -157,6 +139,19 @@ def spelled(run: Run, practices: Mapping[str, Any]) -> Optional[Mapping[str, Any
             return None
         written.update(spelling.parameters(value))
     return written
+
+
+def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
+    """The change that gives ``call`` the keyword argument ``name``."""
+    given = call.keywords.get(name)
+    settings = {}
+    if given is not None:
+        place = given.location if given.text else None
+        settings[name] = Setting(
+            name, given.value, given.location, text=given.text, value_location=place
+        )
+    place_of_call = Place(PlaceKind.PYTHON, call.location, call=call)
+    return changes.write(replace(run, place=place_of_call, settings=settings), {name: value})
 
 
 def of_training(alone: bool = False) -> Callable[[Judge], Judge]:

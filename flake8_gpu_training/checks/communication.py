@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
     cannot_apply,
     cannot_tell,
+    keyword_change,
     no_mistake,
     of_training,
     off,
@@ -18,7 +20,15 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._programs import calls, first_call, says
 from flake8_gpu_training.checks._scale import gpus, is_cuda, nodes, number, text
-from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
+from flake8_gpu_training.checks.base import (
+    Check,
+    Edit,
+    Example,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+)
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -54,7 +64,9 @@ def _rdma(run: Run) -> Judgement:
             f"it sends the gradients of {count} nodes over TCP; use InfiniBand or RoCE",
             Text("NCCL_IB_DISABLE=1 关闭了 RDMA", "NCCL_IB_DISABLE=1 turns RDMA off"),
             Text("去掉 NCCL_IB_DISABLE=1，启用 GPUDirect RDMA", "drop NCCL_IB_DISABLE=1"),
-            snippet=Snippet("drop NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=0", "bash"),
+            snippet=Snippet(
+                "drop NCCL_IB_DISABLE=1", "export NCCL_IB_DISABLE=0", "bash", _zeroed(disabled)
+            ),
             at=disabled,
         )
     for name in _RDMA:
@@ -77,6 +89,13 @@ def _rdma(run: Run) -> Judgement:
     )
 
 
+def _zeroed(setting: Setting) -> tuple[Edit, ...]:
+    """The edit that sets a variable to 0 where it is set."""
+    if setting.value_location is None or not setting.text:
+        return ()
+    return (Edit(setting.value_location, setting.text, "0"),)
+
+
 # --- GPU402 ---------------------------------------------------------------------------
 
 
@@ -91,26 +110,22 @@ def _overlap(run: Run) -> Judgement:
         return _overlap_of_ddp(run, setting)
     if not setting.known:
         return cannot_tell(setting)
-    if not _in_own_config(run, setting):
+    if run.deepspeed is None or not setting.explicit:
         return off(
             Text(
                 "预设配置关闭 overlap_comm 以节省缓冲区显存",
                 "the preset leaves overlap_comm off, which saves its buffers",
             )
         )
+    change = replacement(run.deepspeed, "zero_optimization.overlap_comm", True)
     return advise(
         run,
         "gradients are reduced after the backward pass instead of during it",
         Text("DeepSpeed 配置中 overlap_comm 未开启", "overlap_comm is off in the DeepSpeed config"),
         Text("在 zero_optimization 中设置 overlap_comm: true", "set overlap_comm: true"),
-        snippet=Snippet('set "overlap_comm": true', '"overlap_comm": true', "json"),
+        snippet=Snippet('set "overlap_comm": true', change.text, change.language, change.edits),
         at=setting,
     )
-
-
-def _in_own_config(run: Run, setting: Setting) -> bool:
-    """Whether the user's own DeepSpeed configuration turns the overlap off."""
-    return run.deepspeed is not None and setting.explicit
 
 
 def _overlap_of_ddp(run: Run, setting: Setting) -> Judgement:
@@ -195,15 +210,18 @@ def _unused_parameters(run: Run) -> Judgement:
         "keep it only if some parameters get no gradient",
         Text("find_unused_parameters=True", "find_unused_parameters=True"),
         Text("确认没有未用参数后去掉该选项", "drop it unless parameters stay unused"),
-        snippet=Snippet(
-            "drop find_unused_parameters=True", "model = DistributedDataParallel(model)"
-        )
-        if call is not None
-        else None,
+        snippet=_searching_no_more(run, call),
         practices=None if call is not None else {"find_unused_parameters": False},
         at=setting,
         priority=Priority.MEDIUM if dense else Priority.LOW,
     )
+
+
+def _searching_no_more(run: Run, call: Optional[Call]) -> Optional[Snippet]:
+    if call is None:
+        return None
+    change = keyword_change(run, call, "find_unused_parameters", False)
+    return Snippet("drop find_unused_parameters=True", change.text, "python", change.edits)
 
 
 @of_training()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -29,7 +30,7 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
-from flake8_gpu_training.facts import Node, Setting, Unknown, known
+from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -279,7 +280,8 @@ def _offload(run: Run) -> Judgement:
             f"about {states:.0f} GiB of states a GPU, more than {memory:.0f} GiB",
         ),
         Text("启用 ZeRO-3 CPU 卸载", "use ZeRO-3 with CPU offload"),
-        snippet=_offload_snippet(run),
+        parameters={"deepspeed": "zero3_offload"} if run.framework == "swift" else None,
+        snippet=Snippet(f"set {_OFFLOADED} in zero_optimization", _OFFLOADED, "json"),
     )
 
 
@@ -319,28 +321,21 @@ def _offload_is_on(run: Run, setting: Setting) -> Judgement:
             f"offloaded, though about {states:.0f} GiB a GPU would do",
         ),
         Text("去掉 CPU 卸载", "drop the offload"),
-        snippet=Snippet("drop the CPU offload", _without_offload(run), _snippet_language(run)),
+        parameters=_without_offload(run),
+        snippet=Snippet("drop the CPU offload", '"offload_optimizer": {"device": "none"}', "json"),
         at=setting,
         share=0.5,
         priority=Priority.MEDIUM,
     )
 
 
-def _snippet_language(run: Run) -> str:
-    return "bash" if run.framework == "swift" else "json"
+_OFFLOADED = '"offload_optimizer": {"device": "cpu", "pin_memory": true}'
 
 
-def _without_offload(run: Run) -> str:
-    if run.framework == "swift":
-        return f"--deepspeed zero{int(number(run, 'zero_stage') or 2)}"
-    return '"offload_optimizer": {"device": "none"}'
-
-
-def _offload_snippet(run: Run) -> Snippet:
-    if run.framework == "swift":
-        return Snippet("set --deepspeed zero3_offload", "--deepspeed zero3_offload", "bash")
-    body = '"offload_optimizer": {"device": "cpu", "pin_memory": true}'
-    return Snippet(f"set {body} in zero_optimization", body, "json")
+def _without_offload(run: Run) -> Optional[dict[str, str]]:
+    if run.framework != "swift":
+        return None
+    return {"deepspeed": f"zero{int(number(run, 'zero_stage') or 2)}"}
 
 
 # --- GPU205 ---------------------------------------------------------------------------
@@ -471,8 +466,8 @@ def _activation_offload(run: Run) -> Judgement:
 # --- GPU210 ---------------------------------------------------------------------------
 
 
-def _unpinned(run: Run) -> Optional[Node]:
-    """The ``pin_memory: false`` of an offload to the CPU in the run's DeepSpeed config."""
+def _unpinned(run: Run) -> Optional[str]:
+    """Where the run's DeepSpeed config has ``pin_memory: false`` for an offload to the CPU."""
     if run.deepspeed is None:
         return None
     for name in _OFFLOADS:
@@ -481,23 +476,24 @@ def _unpinned(run: Run) -> Optional[Node]:
         if device is None or device.value != "cpu" or pinned is None:
             continue
         if known(pinned.value) and pinned.value is False:
-            return pinned
+            return f"zero_optimization.{name}.pin_memory"
     return None
 
 
 @of_training(alone=True)
 def _pinned_offload(run: Run) -> Judgement:
-    node = _unpinned(run)
-    if node is None:
+    dotted = _unpinned(run)
+    node = run.deepspeed.get(dotted) if run.deepspeed is not None and dotted is not None else None
+    if node is None or run.deepspeed is None or dotted is None:
         return no_mistake()
-    at = Setting("pin_memory", False, node.location)
+    change = replacement(run.deepspeed, dotted, True)
     return advise(
         run,
         "unpinned memory moves offloaded states over PCIe without overlap",
         Text("CPU 卸载未使用锁页内存", "the CPU offload is not pinned"),
         Text("在 offload 配置中设置 pin_memory: true", "set pin_memory: true in the offload"),
-        snippet=Snippet('set "pin_memory": true', '"pin_memory": true', "json"),
-        at=at,
+        snippet=Snippet('set "pin_memory": true', change.text, change.language, change.edits),
+        at=Setting("pin_memory", False, node.location),
     )
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._documents import replacement
+from flake8_gpu_training.checks._judging import keyword_change, spelled
 from flake8_gpu_training.checks._programs import calls
 from flake8_gpu_training.checks._scale import gpu, is_ray, number, ranks, text
 from flake8_gpu_training.checks.base import (
     Change,
     Check,
-    Edit,
     Evidence,
     Example,
     Finding,
@@ -20,6 +21,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
 from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
@@ -108,6 +110,11 @@ def _entry(document: Optional[Document], dotted: str) -> Optional[Setting]:
     return Setting(dotted, node.value, node.location, text=node.text)
 
 
+def _replaced(run: Run, dotted: str, new: Any) -> Optional[Change]:
+    """The change of a value of the run's DeepSpeed configuration."""
+    return None if run.deepspeed is None else replacement(run.deepspeed, dotted, new)
+
+
 _ON_TRAINER = ("hf_trainer", "swift", "llamafactory")
 
 
@@ -186,25 +193,18 @@ def _both_precisions(run: Run) -> Iterator[Fault]:
             f"drop {last.name}: TrainingArguments refuses fp16 and bf16 together",
             current,
             action,
+            write(run, {last.name: False}),
         )
     half = _entry(run.deepspeed, "fp16.enabled")
     brain = _entry(run.deepspeed, "bf16.enabled")
     if half is not None and brain is not None and half.value is True and brain.value is True:
-        change = _replaced("json", half, "false")
         yield Fault(
             _at(half),
             'set "enabled": false for one of them: DeepSpeed refuses fp16 and bf16 together',
             current,
             action,
-            change,
+            _replaced(run, half.name, False),
         )
-
-
-def _replaced(language: str, setting: Setting, new: str) -> Optional[Change]:
-    if setting.location is None or not setting.text:
-        return None
-    edit = Edit(setting.location, setting.text, new)
-    return Change(language, f'"{setting.name.rpartition(".")[2]}": {new}', (edit,))
 
 
 # --- GPU011: options that need worker processes ----------------------------------------
@@ -219,12 +219,13 @@ def _workerless(run: Run) -> Iterator[Fault]:
             continue
         if workers is not None and (not known(workers.value) or workers.value != 0):
             continue
+        change = keyword_change(run, call, "num_workers", 4)
         prefetch = call.keywords.get("prefetch_factor")
         if prefetch is not None and isinstance(prefetch.value, int):
-            yield _needs_workers(prefetch.location, "prefetch_factor", "num_workers")
+            yield _needs_workers(prefetch.location, "prefetch_factor", "num_workers", change)
         persistent = call.keywords.get("persistent_workers")
         if persistent is not None and persistent.value is True:
-            yield _needs_workers(persistent.location, "persistent_workers", "num_workers")
+            yield _needs_workers(persistent.location, "persistent_workers", "num_workers", change)
     if run.framework in _ON_TRAINER:
         yield from _workerless_trainer(run)
 
@@ -233,20 +234,24 @@ def _workerless_trainer(run: Run) -> Iterator[Fault]:
     workers = run.practice("dataloader_workers")
     if not workers.known or workers.value != 0:
         return
+    change = write(run, {"dataloader_num_workers": 4})
     prefetch = _written(run, "dataloader_prefetch_factor")
     if prefetch is not None and isinstance(prefetch.value, int):
-        yield _needs_workers(_at(prefetch), prefetch.name, "dataloader_num_workers")
+        yield _needs_workers(_at(prefetch), prefetch.name, "dataloader_num_workers", change)
     persistent = _is_on(run, "dataloader_persistent_workers")
     if persistent is not None and run.framework != "swift":  # ms-swift turns it off itself
-        yield _needs_workers(_at(persistent), persistent.name, "dataloader_num_workers")
+        yield _needs_workers(_at(persistent), persistent.name, "dataloader_num_workers", change)
 
 
-def _needs_workers(location: Location, name: str, workers: str) -> Fault:
+def _needs_workers(
+    location: Location, name: str, workers: str, change: Optional[Change] = None
+) -> Fault:
     return Fault(
         location,
         f"set {workers}=4 or drop {name}: it is refused while {workers} is 0",
         Text(f"{workers} 为 0 却设置了 {name}", f"{name} with {workers}=0"),
         Text(f"把 {workers} 设为 4–8", f"set {workers} to 4-8"),
+        change,
     )
 
 
@@ -267,6 +272,7 @@ def _useless_offload(run: Run) -> Iterator[Fault]:
                 f"offload_param has no effect at stage {stage.value}",
             ),
             Text("改用 ZeRO-3，或删除 offload_param", "use stage 3, or drop offload_param"),
+            _replaced(run, device.name, "none"),
         )
 
 
@@ -301,7 +307,7 @@ def _mismatches(run: Run) -> Iterator[Fault]:
                 f"DeepSpeed {dotted}={theirs.value}, but {parameter}={ours.value}",
             ),
             Text('DeepSpeed 配置中改为 "auto"', 'write "auto" in the DeepSpeed config'),
-            _replaced("json", theirs, '"auto"'),
+            _replaced(run, dotted, "auto"),
         )
 
 
@@ -331,7 +337,7 @@ def _arithmetic(run: Run) -> Iterator[Fault]:
             f"train_batch_size={total.value} is not {micro}x{steps}x{world}",
         ),
         Text(f"改为 {micro * steps * world}，或用 auto", f"set {micro * steps * world}, or auto"),
-        _replaced("json", total, str(micro * steps * world)),
+        _replaced(run, "train_batch_size", micro * steps * world),
     )
 
 
@@ -373,6 +379,7 @@ def _best_model(run: Run) -> Iterator[Fault]:
             best,
             f"give eval_strategy and save_strategy the same value: load_best_model_at_end "
             f"refuses {judged!r} with {saved!r}",
+            write(run, {"save_strategy": judged}) if judged != "no" else None,
         )
     elif judged == "steps":
         yield from _best_steps(run, best)
@@ -395,12 +402,13 @@ def _best_steps(run: Run, best: Setting) -> Iterator[Fault]:
         )
 
 
-def _best_fault(best: Setting, message: str) -> Fault:
+def _best_fault(best: Setting, message: str, change: Optional[Change] = None) -> Fault:
     return Fault(
         _at(best),
         message,
         Text("load_best_model_at_end 与评估/保存策略不一致", "strategies differ"),
         Text("让评估与保存的策略和步数一致", "make the strategies agree"),
+        change,
     )
 
 
@@ -421,6 +429,7 @@ def _packing_without_flash(run: Run) -> Iterator[Fault]:
         f"set --attn_impl flash_attn: ms-swift refuses {packed.name} with {attention.value}",
         Text(f"{packed.name} 需要 flash attention", f"{packed.name} needs flash attention"),
         Text("设置 --attn_impl flash_attn", "set --attn_impl flash_attn"),
+        write(run, {"attn_impl": "flash_attn"}),
     )
 
 
@@ -437,6 +446,7 @@ def _two_kernel_libraries(run: Run) -> Iterator[Fault]:
             "drop the Liger kernels: Unsloth patches the same modules",
             Text("同时启用了 Unsloth 与 Liger", "Unsloth and Liger are both on"),
             Text("二者择一", "keep one of them"),
+            write(run, spelled(run, {"liger_kernel": False}) or {}),
         )
 
 
@@ -513,6 +523,7 @@ def _exclusive(run: Run) -> Iterator[Fault]:
             f"drop {rule.dropped}: it is refused with {rule.kept}, since {rule.reason}",
             Text(f"{rule.dropped} 与 {rule.kept} 冲突", f"{rule.dropped} with {rule.kept}"),
             Text(f"去掉 {rule.dropped}", f"drop {rule.dropped}"),
+            write(run, {rule.dropped: False}) if rule.dropped != "fsdp" else None,
         )
 
 

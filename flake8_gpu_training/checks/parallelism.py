@@ -141,6 +141,7 @@ def _zero(run: Run, stage: int) -> Judgement:
                 "权重放得下，改用 ZeRO-2：ZeRO-3 的通信量约为数据并行的 1.5 倍",
                 "the weights fit: use ZeRO-2; stage 3 moves about 1.5 times the data",
             ),
+            parameters=_stage_parameters(run, 2),
             snippet=_stage_snippet(run, 2),
             variant=variant,
             at=setting,
@@ -168,9 +169,12 @@ def _stage_2_would_do(run: Run) -> bool:
     )
 
 
+def _stage_parameters(run: Run, stage: int) -> Optional[dict[str, str]]:
+    """ms-swift names the stages; the other frameworks want a file."""
+    return {"deepspeed": f"zero{stage}"} if run.framework == "swift" else None
+
+
 def _stage_snippet(run: Run, stage: int) -> Snippet:
-    if run.framework == "swift":
-        return Snippet(f"set --deepspeed zero{stage}", f"--deepspeed zero{stage}", "bash")
     body = (
         '{\n  "zero_optimization": {"stage": %d, "overlap_comm": true},\n'
         '  "bf16": {"enabled": "auto"},\n'
@@ -234,6 +238,7 @@ def _unsharded(run: Run, count: int) -> Judgement:
             f"启用 DeepSpeed ZeRO-{stage}（或 FSDP），把模型状态切分到 {count} 个进程",
             f"use DeepSpeed ZeRO-{stage} (or FSDP) to split the states over {count} ranks",
         ),
+        parameters=_stage_parameters(run, stage),
         snippet=_stage_snippet(run, stage),
         variant=f"zero{stage}",
     )
