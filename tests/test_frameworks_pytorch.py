@@ -119,7 +119,13 @@ for batch in loader:
 )
 def test_accelerators_own_precision(arguments: str, precision: str) -> None:
     text = ACCELERATE.format(arguments=arguments)
-    assert values(run_of("generic", python=text))["precision"] == precision
+    run = run_of("generic", "python train.py", python=text)
+    assert values(run)["precision"] == precision
+
+
+def test_accelerate_may_be_configured_by_a_launch_that_was_not_seen() -> None:
+    practices = values(run_of("generic", python=ACCELERATE.format(arguments="")))
+    assert not {"precision", "zero_stage", "fsdp"} & practices.keys()
 
 
 def test_accelerates_file_gives_precision_and_sharding() -> None:

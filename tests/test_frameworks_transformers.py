@@ -37,7 +37,9 @@ args = {name}(output_dir="out")
 def trainer(model: str = "", **settings: Any) -> Run:
     """A run of a script that loads a model and makes TrainingArguments."""
     text = TRAINER.format(model=model)
-    return run_of("hf_trainer", python=text, constructor="TrainingArguments", **settings)
+    return run_of(
+        "hf_trainer", "python train.py", python=text, constructor="TrainingArguments", **settings
+    )
 
 
 def trl(name: str = "SFTConfig", version: str = "", **settings: Any) -> Run:
@@ -107,6 +109,13 @@ def test_accelerates_mixed_precision_holds_where_the_arguments_say_nothing() -> 
 def test_an_accelerate_file_that_is_missing_leaves_precision_and_sharding_unknown() -> None:
     practices = values(trainer(launcher=launched(8, "accelerate", config_file="gone.yaml")))
     assert not {"precision", "zero_stage", "fsdp", "ddp"} & practices.keys()
+
+
+def test_a_launch_that_was_not_seen_leaves_sharding_unknown() -> None:
+    text = TRAINER.format(model="")
+    practices = values(run_of("hf_trainer", python=text, constructor="TrainingArguments"))
+    assert not {"zero_stage", "fsdp"} & practices.keys()
+    assert practices["precision"] == "fp32"
 
 
 @pytest.mark.parametrize(

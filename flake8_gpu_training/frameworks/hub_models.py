@@ -193,7 +193,8 @@ def _quantization(
 ) -> None:
     for call in calls:
         method = _QUANTIZERS.get(call.method)
-        if method is None:
+        dequantized = call.keywords.get("dequantize")
+        if method is None or (dequantized is not None and truth(dequantized.value)):
             continue
         bits = _bits(call, method)
         if bits is not None:

@@ -37,6 +37,11 @@ def data_parallel(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
     return {"ddp": _ddp(True, source, f"{processes} processes, nothing shards the model")}
 
 
+def is_launch_unread(run: Run) -> bool:
+    """Whether ``accelerate launch`` names a configuration file that was not found."""
+    return "config_file" in run.launcher.options and run.accelerate is None
+
+
 def _ddp(value: bool, source: Setting, note: str) -> Setting:
     return Setting("ddp", value, source.location, Origin.DERIVED, note)
 

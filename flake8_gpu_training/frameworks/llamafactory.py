@@ -10,7 +10,7 @@ from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
-from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
     find,
@@ -220,13 +220,9 @@ def _deepspeed(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         reason = "the DeepSpeed configuration was not found"
         return {name: unknown(name, reason, at=setting.location) for name in names}
     found = {name: value for name, value in launched.items() if name in names}
-    if "zero_stage" not in found and not _is_launch_open(run):
+    if "zero_stage" not in found and not is_launch_unread(run):
         found.update(by_default(run, "zero_stage", 0, f"{_HF}: deepspeed None"))
     return found
-
-
-def _is_launch_open(run: Run) -> bool:
-    return "config_file" in run.launcher.options and run.accelerate is None
 
 
 def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -245,7 +241,7 @@ def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         for name, value in launched.items()
         if name in ("fsdp", "fsdp_version", "fsdp_offload")
     }
-    if not found and not _is_launch_open(run):
+    if not found and run.command is not None and not is_launch_unread(run):
         found.update(by_default(run, "fsdp", "none", f"{_HF}: fsdp is off"))
     return found
 

@@ -15,7 +15,7 @@ from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hub_models import practices_from_models
-from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     dtype,
     find,
@@ -150,10 +150,11 @@ class _Program:
         return found if found is not None and "accelerate" in found.name else None
 
     def is_launch_open(self) -> bool:
-        """Whether an Accelerate configuration that was not found may say more."""
-        if self.run.launcher.name == "accelerate":
-            return "config_file" in self.run.launcher.options and self.run.accelerate is None
-        return False
+        """Whether a launch that was not seen, or its configuration, may say more."""
+        if is_launch_unread(self.run):
+            return True
+        unseen = self.run.command is None and self.run.accelerate is None
+        return unseen and self.accelerator() is not None
 
 
 def _given(name: str, value: Any, call: Call, argument: Optional[Argument] = None) -> Setting:

@@ -11,7 +11,7 @@ from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.hub_models import attention_of, practices_from_models
-from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
     find,
@@ -305,9 +305,8 @@ def _deepspeed(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def _may_shard_elsewhere(run: Run) -> bool:
-    """Whether an accelerate configuration that was not found may shard the model."""
-    options = run.launcher.options
-    return "config_file" in options and run.accelerate is None
+    """Whether a launch that was not seen, or its configuration, may shard the model."""
+    return is_launch_unread(run) or (run.command is None and run.accelerate is None)
 
 
 def _from_dict(setting: Setting) -> dict[str, Setting]:
@@ -426,7 +425,7 @@ def _without_autocast(
     if weights is not None and weights.value in ("bf16", "fp16"):
         value = "pure-bf16" if weights.value == "bf16" else "fp16"
         return {"precision": practice("precision", value, weights)}
-    if _may_shard_elsewhere(run):
+    if is_launch_unread(run):
         return {}
     if off is not None:
         return {"precision": practice("precision", "fp32", off)}

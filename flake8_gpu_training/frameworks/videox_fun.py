@@ -8,7 +8,7 @@ from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
-from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.pytorch import loading
 from flake8_gpu_training.frameworks.reading import (
     by_default,
@@ -75,7 +75,7 @@ def _precision(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         return {"precision": practice("precision", value, setting)} if value else {}
     if "precision" in launched:
         return {"precision": launched["precision"]}
-    if "config_file" in run.launcher.options and run.accelerate is None:
+    if is_launch_unread(run):
         return {}
     return by_default(run, "precision", "fp32", f"{_SCRIPT}: mixed_precision None")
 
@@ -94,7 +94,7 @@ def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     if run.deepspeed is not None:
         read = practices_from_deepspeed(run.deepspeed)
         found.update({name: value for name, value in read.items() if name in names})
-    if "config_file" in run.launcher.options and run.accelerate is None:
+    if is_launch_unread(run):
         return found
     if "zero_stage" not in found:
         found.update(by_default(run, "zero_stage", 0, "accelerate: DeepSpeed is off"))
