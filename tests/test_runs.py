@@ -371,6 +371,26 @@ def test_a_flag_reaches_the_constructor_through_argparse(runs_in: MakeRuns) -> N
     assert not run.is_open
 
 
+def test_parameters_that_a_trainer_takes_itself_are_settings() -> None:
+    text = (
+        "from transformers import TrainingArguments\nfrom trl import SFTTrainer\n"
+        "SFTTrainer(model, packing=True, args=TrainingArguments('x', bf16=True)).train()\n"
+    )
+    (run,) = run_of_file(read_python(text, "sft.py"))
+    assert values(run) == {"output_dir": "x", "bf16": True, "packing": True}
+
+
+@pytest.mark.parametrize(
+    ("module", "frameworks"),
+    [("trl", ["hf_trainer"]), ("swift.trainers", ["swift"]), ("ours.settings", [])],
+)
+def test_an_argument_class_counts_by_where_it_comes_from(
+    module: str, frameworks: list[str]
+) -> None:
+    text = f"from {module} import SFTConfig\nargs = SFTConfig(bf16=True)\n"
+    assert [run.framework for run in run_of_file(read_python(text, "a.py"))] == frameworks
+
+
 def test_unread_arguments_make_option_defaults_unknown(runs_in: MakeRuns) -> None:
     (run,) = runs_in({"run.sh": 'python train.py "$@"', "train.py": TRAINER_SCRIPT})
     assert not known(run.settings["learning_rate"].value)

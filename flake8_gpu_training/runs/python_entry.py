@@ -83,6 +83,12 @@ _PARSERS = frozenset(
     """.split()  # noqa: SIM905
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_OWN_KEYWORDS = frozenset(
+    """
+    packing max_seq_length max_length max_prompt_length max_target_length dataset_num_proc
+    dataset_batch_size dataset_text_field neftune_noise_alpha num_of_sequences beta loss_type
+    """.split()  # noqa: SIM905
+)
 # Boolean parameters of TrainingArguments that are true by default and get a ``--no_`` flag.
 _NEGATABLE = frozenset(
     ["dataloader_pin_memory", "remove_unused_columns", "save_safetensors", "gradient_checkpointing"]
@@ -197,9 +203,8 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
     for call in made:
         found = True
         parents = _lineage(call.method, classes)
-        yield Entry(
-            framework, RunKind.TRAIN, call.location, call, False, parents, is_open=call.is_open
-        )
+        owner = "swift" if call.name.startswith("swift.") else framework
+        yield Entry(owner, RunKind.TRAIN, call.location, call, False, parents, is_open=call.is_open)
     if found:
         return
     for call in parsers:
@@ -221,9 +226,9 @@ def _all_arguments(call: Call) -> list[Argument]:
 def _is_arguments(name: str, classes: Mapping[str, ClassDef]) -> bool:
     root, _, _ = name.partition(".")
     last = name.rpartition(".")[2]
-    if last in TRAINER_ARGUMENTS:
-        return root in TRAINER_ROOTS or _is_arguments_class(last, classes)
-    return _is_arguments_class(last, classes) and last in classes
+    if last in classes:
+        return _is_arguments_class(last, classes)
+    return last in TRAINER_ARGUMENTS and (root in TRAINER_ROOTS or root in ("swift", last))
 
 
 def _is_arguments_class(name: str, classes: Mapping[str, ClassDef]) -> bool:
@@ -468,7 +473,19 @@ def constructor_settings(
         found[name] = _from_argument(name, argument, namespace)
     for setting in _assigned_later(call, program):
         found[setting.name] = setting
+    if entry.framework == "hf_trainer":
+        for name, argument in _trainer_keywords(program):
+            found.setdefault(name, _from_argument(name, argument, namespace))
     return found
+
+
+def _trainer_keywords(program: Program) -> Iterator[tuple[str, Argument]]:
+    """Parameters that older trainers of TRL take themselves (``SFTTrainer(packing=True)``)."""
+    for call in program.calls():
+        if call.method.endswith("Trainer") and call.name.startswith(("trl.", "unsloth.")):
+            for name, argument in call.keywords.items():
+                if name in _OWN_KEYWORDS:
+                    yield name, argument
 
 
 def _from_argument(name: str, argument: Argument, namespace: Namespace) -> Setting:
