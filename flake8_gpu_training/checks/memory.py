@@ -32,7 +32,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import PlaceKind, Run
 
 _LONG = 4096  # tokens from which a decoder's activations outweigh what recomputation costs
 _LARGE_BILLIONS = 3.0
@@ -56,7 +56,7 @@ def _mixed_precision(run: Run) -> Judgement:
     called = _called_precision(run)
     if called is not None:
         return called
-    if _weights_may_be_half(run):
+    if _weights_may_be_half(run) or not _model_in_sight(run):
         return cannot_tell(
             Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
         )
@@ -122,6 +122,19 @@ def _mentions(argument: Any, word: str) -> bool:
         return False
     value = argument.value if isinstance(argument.value, str) else argument.text
     return word in value.lower()
+
+
+_NOT_MODELS = ("Tokenizer", "TokenizerFast", "Processor", "FeatureExtractor", "Config")
+
+
+def _model_in_sight(run: Run) -> bool:
+    """Whether we see how a Trainer's model is loaded; what builds it may choose the precision."""
+    if run.framework != "hf_trainer" or run.place.kind is not PlaceKind.PYTHON:
+        return True
+    if imports(run, "swift", "unsloth") is not None:
+        return False
+    owners = (call.name.rpartition(".")[0] for call in calls(run, ".from_pretrained"))
+    return run.model.name is not None or any(not o.endswith(_NOT_MODELS) for o in owners)
 
 
 def _weights_may_be_half(run: Run) -> bool:
@@ -353,6 +366,8 @@ def _accumulation(run: Run) -> Judgement:
         return on(setting)
     if run.value("megatron") is True or text(run, "algorithm") in _SAMPLING:
         return off(Text("批大小由全局批或采样数决定", "the global batch or the samples decide"))
+    if run.value("packing") is True or run.value("padding_free") is True:
+        return off(Text("打包后的样本已足够长", "packed samples fill the batch already"))
     micro, count = number(run, "micro_batch_size"), ranks(run)
     if micro is None or count is None:
         return cannot_tell(Text("微批大小或进程数未知", "micro-batch or ranks are not known"))
