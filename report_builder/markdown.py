@@ -539,7 +539,8 @@ class _View:
             degree *= size if isinstance(size, int) and size > 0 else 1
         gib = run.model.parameters * 2 / degree / GIB
         return self.t(
-            f"16 位权重每卡约 {gib:.1f} GiB（{degree} 卡切分，量化模型更小），其余显存主要用于 KV cache。",
+            f"16 位权重每卡约 {gib:.1f} GiB（{degree} 卡切分，量化模型更小），"
+            "其余显存主要用于 KV cache。",
             f"16-bit weights take about {gib:.1f} GiB per GPU (split over {degree}; less when "
             "quantized); most of the rest holds the KV cache.",
         )

@@ -57,6 +57,8 @@ class _Entry:
     output: str = "output/run"
     dataset: str = "your_dataset"
     template: str = "qwen"
+    family: str = ""
+    """What a model's name must contain for the template to be made for it."""
 
 
 _QWEN_7B, _QWEN_72B = "Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-72B-Instruct"
@@ -317,6 +319,7 @@ _VIDEOX_FUN = (
         1.3,
         _WAN_1B,
         "lora",
+        family="wan2.1-fun",
         dataset="datasets/internal_datasets",
         output="output_dir_lora",
     ),
@@ -330,7 +333,8 @@ _VIDEOX_FUN = (
         14,
         _WAN_14B,
         "lora",
-        8,
+        gpus=8,
+        family="wan2.1-fun",
         dataset="datasets/internal_datasets",
         output="output_dir_lora_14b",
     ),
@@ -343,7 +347,8 @@ _VIDEOX_FUN = (
         14,
         _WAN_14B,
         "full",
-        8,
+        gpus=8,
+        family="wan2.1-fun",
         dataset="datasets/internal_datasets",
         output="output_dir_full_14b",
     ),
@@ -358,6 +363,7 @@ _FLOW_FACTORY = (
         "lora",
         8,
         "grpo",
+        family="wan2.1-t2v",
         dataset="dataset/pickscore",
         output="saves/",
     ),
@@ -370,6 +376,7 @@ _FLOW_FACTORY = (
         "lora",
         8,
         "grpo",
+        family="wan2.1-t2v",
         dataset="dataset/pickscore",
         output="saves/",
     ),
@@ -382,6 +389,7 @@ _FLOW_FACTORY = (
         "lora",
         4,
         "grpo",
+        family="flux.1",
         dataset="dataset/t2is",
         output="saves/",
     ),
@@ -447,12 +455,13 @@ def _same_size(parameters: int, billions: float) -> bool:
 
 def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     model = entry.model
-    fits = run is not None and (
-        run.model.parameters is None or _same_size(run.model.parameters, entry.size)
-    )
-    if run is not None and fits:
+    if run is not None and _suits(run, entry):
         model = _name(run, "model") or entry.model
-    dataset = (_name(run, "dataset") if run else None) or entry.dataset
+    dataset = entry.dataset
+    if run is not None:
+        folder = run.settings.get("train_data_dir")  # VideoX-Fun's own name
+        named = str(folder.value).rstrip("/") if folder is not None and folder.known else None
+        dataset = named or _name(run, "dataset") or dataset
     values = {
         "model": model,
         "dataset": dataset,
@@ -462,6 +471,13 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     }
     files = tuple(_file(source, name, values) for source, name in entry.files)
     return Scenario(entry.title, files, _launch(run, entry))
+
+
+def _suits(run: Run, entry: _Entry) -> bool:
+    """Whether the entry is made for models like the run's."""
+    name = (_name(run, "model") or "").lower()
+    parameters = run.model.parameters
+    return entry.family in name and (parameters is None or _same_size(parameters, entry.size))
 
 
 def _launch(run: Optional[Run], entry: _Entry) -> str:
