@@ -149,6 +149,17 @@ def test_training_arguments_with_open_ends_prove_nothing() -> None:
     assert findings(trainer("**options"), "GPU501") == []
 
 
+def test_an_options_default_is_not_the_value() -> None:
+    text = TRAINER.replace("from", "import argparse\nfrom", 1).replace(
+        "arguments =",
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--workers', type=int, default=0)\n"
+        "options = parser.parse_args()\narguments =",
+    )
+    runs = runs_alone(text.format(arguments='"out", dataloader_num_workers=options.workers'))
+    assert findings(runs, "GPU501") == []
+
+
 def test_pinning_is_on_by_default_in_transformers() -> None:
     (run,) = trainer('"out"')
     assert status(run, "GPU502") is Status.ENABLED

@@ -18,7 +18,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, Setting, Unknown
+from flake8_gpu_training.facts import Call, Origin, Setting, Unknown
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -31,6 +31,7 @@ _ALONE = Text(
     "仅看到单个文件，无法得知启动方式与其他配置",
     "one file seen alone: launcher and other files are out of sight",
 )
+_OPTION = Text("由命令行选项决定", "an option of the script decides, with a default only")
 _NO_WAY = Text("该框架没有对应参数", "the framework has no parameter for it")
 
 
@@ -97,6 +98,8 @@ def advise(
     own names, ``snippet`` when the framework has neither. ``at`` is the setting that is to
     be changed; ``call`` takes the parameters instead of the run's own place.
     """
+    if at is not None and _is_options_default(run, at):
+        return cannot_tell(_OPTION)
     if call is not None:
         run = replace(run, place=Place(PlaceKind.PYTHON, call.location, call=call))
     if parameters is None and practices is not None:
@@ -122,6 +125,11 @@ def advise(
         change,
         priority,
     )
+
+
+def _is_options_default(run: Run, setting: Setting) -> bool:
+    """Whether a script's option gave the value, and the command that starts it is unknown."""
+    return run.command is None and setting.explicit and setting.origin is Origin.DEFAULT
 
 
 def no_mistake() -> Judgement:

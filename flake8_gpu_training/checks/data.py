@@ -510,7 +510,7 @@ def _pack(run: Run, setting: Setting) -> Judgement:
         ),
         practices=wanted,
         variant="packing",
-        at=setting if setting.explicit else None,
+        at=setting,
     )
 
 

@@ -102,7 +102,7 @@ def _rollout(run: Run) -> Judgement:
         Text("用训练模型自身生成回答", "the training model itself generates completions"),
         Text("用 vLLM 生成（与训练同卡）", "generate with vLLM on the training GPUs"),
         parameters={"use_vllm": True, "vllm_mode": "colocate"},
-        at=engine if engine.explicit else None,
+        at=engine,
     )
 
 
@@ -157,7 +157,7 @@ def _asleep(run: Run, setting: Setting, wanted: Any) -> Judgement:
         Text("训练时 vLLM 不释放显存", "vLLM keeps its memory while the model trains"),
         Text("训练阶段让 vLLM 休眠，释放显存", "let vLLM sleep during the update"),
         parameters={setting.name: wanted},
-        at=setting if setting.explicit else None,
+        at=setting,
     )
 
 

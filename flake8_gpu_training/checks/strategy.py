@@ -100,7 +100,7 @@ def _warm_up(run: Run, warmup: Setting) -> Judgement:
         Text("学习率预热 3%~10% 的步数", "warm up over 3 to 10 % of the steps"),
         practices=None if by_steps else {"warmup": 0.05},
         parameters={"warmup_steps": 100} if by_steps else None,
-        at=warmup if warmup.explicit else None,
+        at=warmup,
         share=0.5,
     )
 
