@@ -302,3 +302,23 @@ def test_parallel_sizes_without_a_number_of_ranks_are_not_judged() -> None:
     assert judged(run, "GPU021").findings == ()
     unknown = hand_made(processes=4, practices={"sequence_parallel": Unknown("?")})
     assert judged(unknown, "GPU021").findings == ()
+
+
+def test_packing_on_a_gpu_without_flash_attention_is_dropped() -> None:
+    run = hand_made(
+        practices={"packing": True, "attention": "sdpa"},
+        settings={"packing": True},
+        hardware=Hardware("V100-32G"),
+    )
+    (finding,) = judged(run, "GPU016").findings
+    assert finding.message.startswith("drop packing")
+    assert judged(run, "GPU301").findings == ()
+
+
+def test_one_instruction_mends_packing_without_flash_attention() -> None:
+    run = hand_made(
+        practices={"packing": True, "attention": "sdpa", "max_length": 4096},
+        settings={"packing": True},
+    )
+    assert len(judged(run, "GPU016").findings) == 1
+    assert judged(run, "GPU301").findings == ()

@@ -207,3 +207,12 @@ def test_a_quantized_checkpoint_is_smaller_than_its_parameters(tmp_path: Path) -
 
 def test_the_model_of_these_tests_has_its_published_size() -> None:
     assert LLM_7B.parameters == 7_615_616_512
+
+
+def test_states_that_do_not_fit_even_when_split_are_advised_offload_once() -> None:
+    hardware = Hardware("RTX4090", 2, 1, 24.0)
+    run = hand_made(processes=2, practices=FULL, hardware=hardware)
+    answer = judged(run, "GPU102")
+    assert answer.variant == "zero3-offload"
+    assert answer.findings[0].message.startswith("set --deepspeed zero3_offload")
+    assert judged(run, "GPU204").findings == ()

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import known
-from flake8_gpu_training.hardware import GPUS, Gpu
+from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named
 from flake8_gpu_training.runs.model import Run
 
 GIB = 1024**3
@@ -111,6 +111,14 @@ def is_cuda(run: Run) -> bool:
         for program in run.python
         for found in program.imports
     )
+
+
+def has_flash_kernel(run: Run) -> bool:
+    """Whether FlashAttention exists for the run's GPU; assumed when that is not known."""
+    kind = gpu(run)
+    if kind is not None:
+        return kind.flash_attention > 0
+    return architecture_named(run.hardware.gpu or "") not in ("Volta", "Turing", "Ascend")
 
 
 def is_ray(run: Run) -> bool:

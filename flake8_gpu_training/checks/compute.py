@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
@@ -20,6 +21,7 @@ from flake8_gpu_training.checks._programs import calls, first_call, imports, say
 from flake8_gpu_training.checks._scale import (
     billions,
     gpu,
+    has_flash_kernel,
     is_cuda,
     is_language_model,
     number,
@@ -29,7 +31,6 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
-from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -71,7 +72,7 @@ def _flash_attention(run: Run) -> Judgement:
         return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
     if not is_cuda(run):
         return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
-    if not _has_flash_kernel(run):
+    if not has_flash_kernel(run):
         return _best_without_flash(setting, written)
     if written in ("auto", "flex_attention", "xformers", "sage"):
         return on(setting, _OTHERS.get(written, ""))
@@ -81,7 +82,14 @@ def _flash_attention(run: Run) -> Judgement:
         return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
     if _keeps_its_attention(run, written):
         return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
-    return _advise_flash(run, setting, written or "sdpa")
+    answer = _advise_flash(run, setting, written or "sdpa")
+    if run.framework == "swift" and _packs(run):
+        return replace(answer, findings=())  # GPU016 says it: the run would not start
+    return answer
+
+
+def _packs(run: Run) -> bool:
+    return run.value("packing") is True or run.value("padding_free") is True
 
 
 def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
@@ -96,15 +104,6 @@ def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
     return size is None or size < _SMALL_BILLIONS
 
 
-def _has_flash_kernel(run: Run) -> bool:
-    """Whether FlashAttention exists for the run's GPU; assumed when that is not known."""
-    kind = gpu(run)
-    if kind is not None:
-        return kind.flash_attention > 0
-    architecture = architecture_named(run.hardware.gpu or "")
-    return architecture not in ("Volta", "Turing", "Ascend")
-
-
 def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
     if written == "eager":
         return off(Text("该 GPU 不支持 FlashAttention", "no FlashAttention for this GPU"), setting)
@@ -114,7 +113,7 @@ def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
 def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     length = number(run, "max_length")
     long = length is not None and length >= _LONG
-    dense = run.value("packing") is True or run.value("padding_free") is True
+    dense = _packs(run)
     reason = (
         "eager attention writes the whole score matrix to memory"
         if written == "eager"

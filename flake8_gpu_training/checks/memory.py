@@ -284,6 +284,8 @@ def _offload(run: Run) -> Judgement:
                 f"about {states:.0f} GiB of states a GPU fit: no offload needed",
             )
         )
+    if not _is_sharded(run) and (ranks(run) or 1) > 1:
+        return off(Text("先切分模型状态（见 ZeRO/FSDP）", "shard the states first"))
     return advise(
         run,
         f"even split, about {states:.0f} GiB of states a GPU exceed {memory:.0f} GiB; "
@@ -296,6 +298,10 @@ def _offload(run: Run) -> Judgement:
         parameters={"deepspeed": "zero3_offload"} if run.framework == "swift" else None,
         snippet=Snippet(f"set {_OFFLOADED} in zero_optimization", _OFFLOADED, "json"),
     )
+
+
+def _is_sharded(run: Run) -> bool:
+    return (number(run, "zero_stage") or 0) >= 1 or text(run, "fsdp") not in (None, "none")
 
 
 def _active_offload(run: Run) -> Optional[Setting]:

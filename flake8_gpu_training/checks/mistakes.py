@@ -10,7 +10,7 @@ from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._judging import keyword_change, spelled
 from flake8_gpu_training.checks._programs import calls
-from flake8_gpu_training.checks._scale import gpu, is_ray, number, ranks, text
+from flake8_gpu_training.checks._scale import gpu, has_flash_kernel, is_ray, number, ranks, text
 from flake8_gpu_training.checks.base import (
     Change,
     Check,
@@ -423,6 +423,15 @@ def _packing_without_flash(run: Run) -> Iterator[Fault]:
     packed = _is_on(run, "packing") or _is_on(run, "padding_free")
     attention = run.practice("attention")
     if packed is None or not attention.known or attention.value in _FLASH:
+        return
+    if has_flash_kernel(run) is False:
+        yield Fault(
+            _at(packed),
+            f"drop {packed.name}: it needs FlashAttention, which {run.hardware.gpu} lacks",
+            Text(f"{packed.name} 需要 flash attention", f"{packed.name} needs flash attention"),
+            Text(f"该 GPU 上去掉 {packed.name}", f"drop {packed.name} on this GPU"),
+            write(run, {packed.name: False}),
+        )
         return
     yield Fault(
         _at(packed),

@@ -174,16 +174,17 @@ def _stage_parameters(run: Run, stage: int) -> Optional[dict[str, str]]:
     return {"deepspeed": f"zero{stage}"} if run.framework == "swift" else None
 
 
-def _stage_snippet(run: Run, stage: int) -> Snippet:
+def _stage_snippet(run: Run, stage: int, offload: bool = False) -> Snippet:
+    offloaded = ', "offload_optimizer": {"device": "cpu"}' if offload else ""
     body = (
-        '{\n  "zero_optimization": {"stage": %d, "overlap_comm": true},\n'
+        f'{{\n  "zero_optimization": {{"stage": {stage}, "overlap_comm": true{offloaded}}},\n'
         '  "bf16": {"enabled": "auto"},\n'
         '  "train_micro_batch_size_per_gpu": "auto",\n'
         '  "gradient_accumulation_steps": "auto"\n}'
     )
     return Snippet(
-        f'pass a DeepSpeed config with "zero_optimization": {{"stage": {stage}}}',
-        body % stage,
+        f'pass a DeepSpeed config with "zero_optimization": {{"stage": {stage}{offloaded}}}',
+        body,
         "json",
     )
 
@@ -225,6 +226,8 @@ def _unsharded(run: Run, count: int) -> Judgement:
             )
         )
     stage = 2 if _fits_stage_2(run, count) else 3
+    if stage == 3 and states / count > 0.95 * (memory_gib(run) or states):
+        return _advise_offload(run, states, count)
     limit = memory_gib(run) or ASSUMED_MEMORY_GIB
     return advise(
         run,
@@ -241,6 +244,24 @@ def _unsharded(run: Run, count: int) -> Judgement:
         parameters=_stage_parameters(run, stage),
         snippet=_stage_snippet(run, stage),
         variant=f"zero{stage}",
+    )
+
+
+def _advise_offload(run: Run, states: float, count: int) -> Judgement:
+    """Even split over all ranks the states do not fit: ZeRO-3 with offload."""
+    memory = memory_gib(run) or 0
+    return advise(
+        run,
+        f"about {states:.0f} GiB of model states do not fit {count} GPUs of {memory:.0f} GiB "
+        "even when split; ZeRO-3 with CPU offload holds them",
+        Text(
+            f"模型状态约 {states:.0f} GiB，{count} 张卡切分后仍放不下",
+            f"about {states:.0f} GiB of states do not fit {count} GPUs even when split",
+        ),
+        Text("启用 ZeRO-3 并卸载到 CPU（或改用 LoRA）", "use ZeRO-3 with CPU offload, or LoRA"),
+        parameters={"deepspeed": "zero3_offload"} if run.framework == "swift" else None,
+        snippet=_stage_snippet(run, 3, offload=True),
+        variant="zero3-offload",
     )
 
 
