@@ -627,6 +627,29 @@ def test_a_launch_command_may_be_given_in_a_folder_of_the_project(runs_in: MakeR
     assert (runs[0].entry, runs[0].launcher.world_size) == ("job/train.py", 2)
 
 
+def test_values_of_a_configuration_that_the_script_loads_reach_the_calls(
+    runs_in: MakeRuns,
+) -> None:
+    script = (
+        "import argparse\nimport yaml\nfrom torch.utils.data import DataLoader\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--config', default='conf/small.yaml')\n"
+        "cfg = yaml.safe_load(open(parser.parse_args().config))\n"
+        "loader = DataLoader([], num_workers=cfg['data']['workers'])\n" + LOOP
+    )
+    (run,) = runs_in(
+        {
+            "run.sh": "python train.py --config conf/big.yaml",
+            "train.py": script,
+            "conf/big.yaml": "data:\n  workers: 8\n",
+            "conf/small.yaml": "data:\n  workers: 1\n",
+        }
+    )
+    (call,) = run.python[0].calls_to("torch.utils.data.DataLoader")
+    assert call.keywords["num_workers"].value == 8
+    assert run.files == ("run.sh", "train.py", "conf/big.yaml")
+
+
 def test_a_model_configuration_is_no_namespace(runs_in: MakeRuns) -> None:
     script = TRAINER_SCRIPT.replace("args.lr", "config.lr")
     (run,) = runs_in({"run.sh": "python train.py --lr 1", "train.py": script})

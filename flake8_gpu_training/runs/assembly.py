@@ -308,6 +308,7 @@ class Assembly:
         namespace = namespace_of(program, given, tuple(configs))
         parts = self._script_parts(program, entry, given, namespace, configs, command)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
+        parts.files += [document.path for document in configs]
         parts.python = tuple(bind(file, namespace) for file in program.files)
         parts.is_open = parts.is_open or (entry.framework != "generic" and is_unreadable(program))
         location = entry.location if command is None or not first else command.location
