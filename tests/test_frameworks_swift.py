@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from frameworks_support import json_document, launched, profile, run_of, values
+from frameworks_support import json_document, launched, profile, run_of, values, yaml_document
 
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.registry import framework_of
@@ -238,3 +238,20 @@ def test_evidence_has_the_users_place_or_the_source_of_the_default() -> None:
     assert practices["gradient_checkpointing"].location is None
     assert practices["gradient_checkpointing"].origin is Origin.DEFAULT
     assert "ms-swift" in practices["gradient_checkpointing"].note
+
+
+def test_an_fsdp_file_that_was_not_read_leaves_sharding_unknown() -> None:
+    run = run_of("swift", "swift sft", launcher=launched(8), fsdp="conf/fsdp.json")
+    practices = values(run)
+    assert not {"fsdp", "ddp"} & practices.keys()
+    assert practices["gradient_checkpointing"] is True
+    run = run_of("swift", "swift sft", fsdp="conf/fsdp.json", gradient_checkpointing=False)
+    assert "gradient_checkpointing" not in values(run)
+
+
+def test_accelerates_sharding_holds_where_swift_sets_none() -> None:
+    document = yaml_document("distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n")
+    run = run_of("swift", "swift sft", launcher=launched(8, "accelerate"), accelerate=document)
+    practices = values(run)
+    assert (practices["fsdp"], practices["fsdp_version"]) == ("full_shard", 2)
+    assert practices["ddp"] is False

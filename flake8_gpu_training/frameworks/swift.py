@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
-from flake8_gpu_training.frameworks.launched import data_parallel, merged
+from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
     dtype,
@@ -398,9 +399,22 @@ def _shortcut(setting: Setting, stage: int, offloads: bool) -> dict[str, Setting
 def _fsdp(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     setting = find(run, "fsdp")
     if setting is None or (known(setting.value) and is_off(setting.value)):
-        return {}
-    if setting.value != "fsdp2":
-        return {}
+        return _launched(run)
+    if setting.value == "fsdp2":
+        return _fsdp2(setting)
+    if known(setting.value) and str(setting.value).startswith("full_shard"):
+        return {"fsdp": practice("fsdp", "full_shard", setting)}
+    reason = "the FSDP configuration was not read"
+    found = {"fsdp": unknown("fsdp", reason, at=setting.location)}
+    recompute = spelled.get("gradient_checkpointing")
+    if recompute is None or recompute.value is not True:  # the file may turn it on
+        found["gradient_checkpointing"] = unknown(
+            "gradient_checkpointing", reason, at=setting.location
+        )
+    return found
+
+
+def _fsdp2(setting: Setting) -> dict[str, Setting]:
     note = f"--fsdp fsdp2 ({_CONFIG}/fsdp2.json)"
     return {
         "fsdp": practice("fsdp", "full_shard", setting, note),
@@ -411,6 +425,18 @@ def _fsdp(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         ),
         "device_map": practice("device_map", "none", setting, note),
     }
+
+
+def _launched(run: Run) -> dict[str, Setting]:
+    """Sharding that ``accelerate launch`` sets where ms-swift's own parameters do not."""
+    if is_launch_unread(run):
+        reason = "the Accelerate configuration was not found"
+        return {name: unknown(name, reason) for name in ("fsdp", "zero_stage")}
+    names: tuple[str, ...] = ("fsdp", "fsdp_version", "fsdp_offload", "gradient_checkpointing")
+    if find(run, "deepspeed") is None:
+        names += ("zero_stage", "offload_optimizer", "offload_param")
+    launched = practices_of_run(run)
+    return {name: launched[name] for name in names if name in launched}
 
 
 def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
