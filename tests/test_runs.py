@@ -491,6 +491,18 @@ def test_deepspeed_files_are_linked_from_flag_file_constructor_and_heredoc(
     assert (node.location.path, node.location.line) == ("e.sh", 2)
 
 
+def test_an_fsdp_file_is_read_under_the_name_of_its_parameter(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        {
+            "run.sh": "torchrun --nproc_per_node 8 train.py --fsdp full_shard --fsdp_config f.json",
+            "train.py": PARSER_SCRIPT,
+            "f.json": '{"activation_checkpointing": true}',
+        }
+    )
+    assert run.settings["fsdp_config.activation_checkpointing"].value is True
+    assert "f.json" in run.files
+
+
 def test_accelerate_options_are_flags_over_the_file(runs_in: MakeRuns) -> None:
     (run,) = runs_in(
         {

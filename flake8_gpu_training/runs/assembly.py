@@ -420,6 +420,7 @@ class Assembly:
         for file in parts.python:
             for setting in file.environment:
                 environment.setdefault(setting.name, setting)
+        self._add_fsdp(parts, command, origins)
         accelerate = self._accelerate(launch, parts, origins)
         deepspeed = parts.deepspeed or self._deepspeed(
             parts, launch, origins, accelerate, constructor
@@ -457,6 +458,22 @@ class Assembly:
             single_file=single_file,
         )
         return with_profile(run)
+
+    def _add_fsdp(self, parts: _Parts, command: Optional[Command], origins: Origins) -> None:
+        """Leaves of the file that ``fsdp_config`` names, as ``fsdp_config.…`` settings."""
+        named = parts.settings.get("fsdp_config")
+        if named is None or not isinstance(named.value, str):
+            return
+        near = named.location.path if named.location is not None else ""
+        document = self.reach.document(named.value, command, origins.writer, near)
+        if document is None:
+            return
+        leaves = {
+            f"fsdp_config.{name}": renamed(setting, f"fsdp_config.{name}")
+            for name, setting in document_settings(document).items()
+        }
+        parts.settings = {**leaves, **parts.settings}
+        parts.files.append(document.path)
 
     def _problems(self, parts: _Parts) -> tuple[Problem, ...]:
         """What could not be read in the files of a run."""
