@@ -209,10 +209,15 @@ def test_the_model_of_these_tests_has_its_published_size() -> None:
     assert LLM_7B.parameters == 7_615_616_512
 
 
-def test_states_that_do_not_fit_even_when_split_are_advised_offload_once() -> None:
+def test_states_that_do_not_fit_even_when_split_are_left_to_the_advice_on_adapters() -> None:
     hardware = Hardware("RTX4090", 2, 1, 24.0)
     run = hand_made(processes=2, practices=FULL, hardware=hardware)
-    answer = judged(run, "GPU102")
-    assert answer.variant == "zero3-offload"
-    assert answer.findings[0].message.startswith("set --deepspeed zero3_offload")
-    assert judged(run, "GPU204").findings == ()
+    assert status(run, "GPU102") is Status.DISABLED
+    assert status(run, "GPU204") is Status.DISABLED
+    assert judged(run, "GPU604").status is Status.RECOMMENDED
+
+
+def test_lean_optimizers_are_not_said_to_outgrow_a_gpu() -> None:
+    for practices in ({"optimizer": "adafactor"}, {"precision": "pure-bf16"}):
+        run = hand_made(processes=8, practices={**FULL, **practices}, hardware=EIGHT_A100)
+        assert status(run, "GPU102") is Status.DISABLED

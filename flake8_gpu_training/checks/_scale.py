@@ -13,8 +13,12 @@ from flake8_gpu_training.runs.model import Run
 GIB = 1024**3
 # Judged by where nothing is known about the GPUs: the largest that is common.
 ASSUMED_MEMORY_GIB = 80.0
-# Bytes per trained parameter under mixed precision with Adam (Rajbhandari et al., 2020).
+# Bytes per trained parameter under mixed precision with Adam (Rajbhandari et al., 2020), and
+# with all in 16 bits (weights, gradients and both moments).
 _MIXED_ADAM = 16
+_PURE_16_BIT = 8
+# Optimizers whose states are smaller by far, in ways that vary: nothing is claimed of them.
+_LEAN = ("galore", "badam", "apollo", "bit", "adafactor", "lomo", "muon", "mini", "sgd", "came")
 # How the names of quantized checkpoints tell their width.
 _FOUR_BITS = re.compile(r"(?i)int4|4-?bit|awq|gptq(?!-int8)|nf4|mxfp4")
 _EIGHT_BITS = re.compile(r"(?i)int8|8-?bit|fp8|w8a")
@@ -80,7 +84,11 @@ def states_gib(run: Run, share: int = 1) -> Optional[float]:
     if parameters is None or full is None:
         return None
     if full:
-        return parameters * _MIXED_ADAM / share / GIB
+        name = text(run, "optimizer") or ""
+        if any(word in name for word in _LEAN):
+            return None
+        each = _PURE_16_BIT if run.value("precision") == "pure-bf16" else _MIXED_ADAM
+        return parameters * each / share / GIB
     bits = number(run, "quantization_bits") or _bits_named(run.model.name or "")
     return parameters * bits / 8 / share / GIB
 

@@ -284,6 +284,8 @@ def _offload(run: Run) -> Judgement:
                 f"about {states:.0f} GiB of states a GPU fit: no offload needed",
             )
         )
+    if states >= memory and tunes_all(run) is True:
+        return off(Text("切分后仍放不下，见 LoRA 建议", "too large even when split: see adapters"))
     if not _is_sharded(run) and (ranks(run) or 1) > 1:
         return off(Text("先切分模型状态（见 ZeRO/FSDP）", "shard the states first"))
     return advise(

@@ -142,7 +142,7 @@ def _zero(run: Run, stage: int) -> Judgement:
                 "the weights fit: use ZeRO-2; stage 3 moves about 1.5 times the data",
             ),
             parameters=_stage_parameters(run, 2),
-            snippet=_stage_snippet(run, 2),
+            snippet=_stage_snippet(2),
             variant=variant,
             at=setting,
             share=0.7,
@@ -174,16 +174,15 @@ def _stage_parameters(run: Run, stage: int) -> Optional[dict[str, str]]:
     return {"deepspeed": f"zero{stage}"} if run.framework == "swift" else None
 
 
-def _stage_snippet(run: Run, stage: int, offload: bool = False) -> Snippet:
-    offloaded = ', "offload_optimizer": {"device": "cpu"}' if offload else ""
+def _stage_snippet(stage: int) -> Snippet:
     body = (
-        f'{{\n  "zero_optimization": {{"stage": {stage}, "overlap_comm": true{offloaded}}},\n'
+        f'{{\n  "zero_optimization": {{"stage": {stage}, "overlap_comm": true}},\n'
         '  "bf16": {"enabled": "auto"},\n'
         '  "train_micro_batch_size_per_gpu": "auto",\n'
         '  "gradient_accumulation_steps": "auto"\n}'
     )
     return Snippet(
-        f'pass a DeepSpeed config with "zero_optimization": {{"stage": {stage}{offloaded}}}',
+        f'pass a DeepSpeed config with "zero_optimization": {{"stage": {stage}}}',
         body,
         "json",
     )
@@ -226,8 +225,13 @@ def _unsharded(run: Run, count: int) -> Judgement:
             )
         )
     stage = 2 if _fits_stage_2(run, count) else 3
-    if stage == 3 and states / count > 0.95 * (memory_gib(run) or states):
-        return _advise_offload(run, states, count)
+    if stage == 3 and states / count >= (memory_gib(run) or states):
+        return off(
+            Text(
+                f"{count} 张卡切分后仍放不下，见 LoRA 建议",
+                f"too large for {count} GPUs even when split: adapters are advised",
+            )
+        )
     limit = memory_gib(run) or ASSUMED_MEMORY_GIB
     return advise(
         run,
@@ -242,26 +246,8 @@ def _unsharded(run: Run, count: int) -> Judgement:
             f"use DeepSpeed ZeRO-{stage} (or FSDP) to split the states over {count} ranks",
         ),
         parameters=_stage_parameters(run, stage),
-        snippet=_stage_snippet(run, stage),
+        snippet=_stage_snippet(stage),
         variant=f"zero{stage}",
-    )
-
-
-def _advise_offload(run: Run, states: float, count: int) -> Judgement:
-    """Even split over all ranks the states do not fit: ZeRO-3 with offload."""
-    memory = memory_gib(run) or 0
-    return advise(
-        run,
-        f"about {states:.0f} GiB of model states do not fit {count} GPUs of {memory:.0f} GiB "
-        "even when split; ZeRO-3 with CPU offload holds them",
-        Text(
-            f"模型状态约 {states:.0f} GiB，{count} 张卡切分后仍放不下",
-            f"about {states:.0f} GiB of states do not fit {count} GPUs even when split",
-        ),
-        Text("启用 ZeRO-3 并卸载到 CPU（或改用 LoRA）", "use ZeRO-3 with CPU offload, or LoRA"),
-        parameters={"deepspeed": "zero3_offload"} if run.framework == "swift" else None,
-        snippet=_stage_snippet(run, 3, offload=True),
-        variant="zero3-offload",
     )
 
 
