@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from checks_support import LLM_7B, hand_made
 
+from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.runs.model import PRACTICES, Hardware, Model, RunKind
@@ -84,3 +85,10 @@ def test_no_check_raises(seed: int) -> None:
         answer = check.judge(run)
         assert 0.0 <= answer.share <= 1.0, check.code
         assert all(finding.message for finding in answer.findings), check.code
+        if answer.status in (Status.RECOMMENDED, Status.PARTIAL):
+            assert answer.current.zh, check.code
+            assert answer.current.en, check.code
+            assert answer.action.zh, check.code
+            assert answer.action.en, check.code
+            assert check.code.startswith("GPU0") or answer.change is not None, check.code
+            assert check.impact.source or check.impact.note.en, check.code

@@ -17,6 +17,7 @@ from flake8_gpu_training.checks.base import (
     Evidence,
     Example,
     Finding,
+    Impact,
     Judgement,
     Priority,
     Status,
@@ -592,6 +593,9 @@ def _parallel_sizes(run: Run) -> Iterator[Fault]:
     )
 
 
+_FAILS = Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended"))
+_IGNORED = Impact(note=Text("当前设置不生效", "what was asked for has no effect"))
+
 _PRECISION_TRAINER = """\
 from transformers import TrainingArguments
 
@@ -623,6 +627,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_unreadable),
         why="A file that cannot be parsed fails at start, and nothing in it can be checked.",
         fix="Mend the file at the place named.",
+        impact=_FAILS,
     ),
     Check(
         "GPU002",
@@ -633,6 +638,7 @@ CHECKS: tuple[Check, ...] = (
         why="Transformers and Accelerate read DeepSpeed configurations with json.load, which "
         "refuses comments and trailing commas.",
         fix="Remove the comment or the comma.",
+        impact=_FAILS,
         sources=("accelerate 1.15, utils/deepspeed.py", sources.HF_DEEPSPEED),
     ),
     Check(
@@ -643,6 +649,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_cut_short),
         why="A blank after the backslash ends the command: the flags below it are lost.",
         fix="Make the backslash the last character of the line.",
+        impact=_IGNORED,
         examples=(
             Example(
                 "swift",
@@ -663,6 +670,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_duplicates),
         why="Of two values for one key only the last counts; DeepSpeed refuses such a file.",
         fix="Remove the one that is not meant.",
+        impact=_IGNORED,
         sources=(sources.DEEPSPEED_SOURCE,),
     ),
     Check(
@@ -673,6 +681,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_both_precisions),
         why="The trainer and DeepSpeed refuse to start.",
         fix="Keep bf16 on Ampere or newer, fp16 before.",
+        impact=_FAILS,
         examples=(
             Example(
                 "hf_trainer",
@@ -698,6 +707,7 @@ CHECKS: tuple[Check, ...] = (
         why="DataLoader raises ValueError for prefetch_factor or persistent_workers while "
         "num_workers is 0.",
         fix="Set num_workers to 4-8, or drop the option.",
+        impact=_FAILS,
         examples=(
             Example(
                 "generic",
@@ -717,6 +727,7 @@ CHECKS: tuple[Check, ...] = (
         why="Only stage 3 partitions parameters; below it offload_param is ignored, and the "
         "memory it was to free stays taken.",
         fix="Set stage 3, or drop offload_param.",
+        impact=_IGNORED,
         sources=(sources.DEEPSPEED_SOURCE, sources.DEEPSPEED_CONFIG),
     ),
     Check(
@@ -727,6 +738,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_mismatches),
         why="The Hugging Face integration compares both and raises ValueError.",
         fix='Write "auto" in the DeepSpeed configuration.',
+        impact=_FAILS,
         sources=(sources.HF_DEEPSPEED,),
     ),
     Check(
@@ -737,6 +749,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_arithmetic, training=True),
         why="DeepSpeed asserts train_batch_size = micro-batch x accumulation x ranks.",
         fix="Mend the product, or leave train_batch_size out.",
+        impact=_FAILS,
         sources=(sources.DEEPSPEED_SOURCE,),
     ),
     Check(
@@ -748,6 +761,7 @@ CHECKS: tuple[Check, ...] = (
         why="load_best_model_at_end needs an evaluation for every checkpoint; TrainingArguments "
         "raises ValueError otherwise.",
         fix="Give eval_strategy and save_strategy the same value, and steps that divide.",
+        impact=_FAILS,
         examples=(
             Example(
                 "hf_trainer",
@@ -773,6 +787,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_packing_without_flash, training=True),
         why="ms-swift raises ValueError: packed samples are kept apart by the flash kernel.",
         fix="Set --attn_impl flash_attn.",
+        impact=_FAILS,
         examples=(
             Example(
                 "swift",
@@ -791,6 +806,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_two_kernel_libraries, training=True),
         why="Both replace the same modules of the model.",
         fix="Keep Unsloth for LoRA on one GPU, Liger elsewhere.",
+        impact=_IGNORED,
         examples=(
             Example(
                 "swift",
@@ -812,6 +828,7 @@ CHECKS: tuple[Check, ...] = (
         why="Accelerate raises ValueError for a model spread by device_map in any "
         "distributed mode.",
         fix="Drop device_map, or start one process.",
+        impact=_FAILS,
         sources=("accelerate 1.15, accelerator.py",),
     ),
     Check(
@@ -822,6 +839,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_exclusive, training=True),
         why="The framework refuses the two together.",
         fix="Keep one of them.",
+        impact=_FAILS,
         examples=(
             Example(
                 "swift",
@@ -843,6 +861,7 @@ CHECKS: tuple[Check, ...] = (
         why="FlashAttention-2 has no kernels for Volta and Turing, FlashAttention-3 only for "
         "Hopper.",
         fix="Use sdpa before Ampere, FlashAttention-2 on Ampere and Ada.",
+        impact=_FAILS,
         sources=(sources.FLASH_ATTENTION_2, sources.FLASH_ATTENTION_3),
     ),
     Check(
@@ -853,6 +872,7 @@ CHECKS: tuple[Check, ...] = (
         _judge(_parallel_sizes),
         why="The ranks cannot be arranged in groups of these sizes.",
         fix="Choose sizes whose product divides the number of ranks.",
+        impact=_FAILS,
         examples=(
             Example(
                 "swift",
