@@ -88,6 +88,24 @@ def test_silence_when_workers_are_set_unknown_or_useless(loader: str) -> None:
     assert findings(program(loader), "GPU501") == []
 
 
+def test_a_data_module_is_reported_for_its_training_loader_alone() -> None:
+    text = """\
+import lightning
+from torch.utils.data import DataLoader
+
+class Images(lightning.LightningDataModule):
+    def train_dataloader(self):
+        return DataLoader(self.training, batch_size=32, shuffle=True)
+
+    def val_dataloader(self):
+        return DataLoader(self.validation, batch_size=32)
+
+lightning.Trainer(precision="bf16-mixed").fit(model, Images())
+"""
+    (found,) = findings(runs_alone(text), "GPU501")
+    assert found.location.line == 6
+
+
 def test_evaluation_loaders_are_left_alone() -> None:
     loaders = "val_loader = DataLoader(val_set, 8)\nloader = DataLoader(data, 8, num_workers=4)"
     assert findings(program(loaders), "GPU501") == []

@@ -91,6 +91,33 @@ def test_evaluation_loops_are_left_alone() -> None:
     assert lines("GPU350", after=after) == []
 
 
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("for batch in train:", 1),
+        ("for batch in tqdm(batches, leave=False):", 1),
+        ("for epoch in range(100):", 0),
+        ("for epoch in tqdm(range(100)):", 0),
+        ("while step < 1000:", 0),
+    ],
+)
+def test_a_loop_that_trains_is_told_from_one_over_epochs(loop: str, expected: int) -> None:
+    text = f"""\
+import torch
+from tqdm import tqdm
+
+def fit(model, optimizer, data, train, batches):
+    device = torch.device("cuda")
+    model.to(device)
+    {loop}
+        loss = model(data)
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+    assert len(findings(runs_alone(text), "GPU350")) == expected
+
+
 def test_loops_on_the_cpu_are_left_alone() -> None:
     assert lines("GPU350", "total += loss.item()", device='"cpu"') == []
 

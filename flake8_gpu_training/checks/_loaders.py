@@ -138,6 +138,7 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Unknown):
+        yield value.reason
         yield from (c for c in value.candidates if isinstance(c, str))
 
 

@@ -13,6 +13,9 @@ from flake8_gpu_training.runs.model import Run
 
 _MEASURES = re.compile(r"(?i)(?:^|[/_])(?:bench|profil|perf|timing)")
 
+# A name or a call, as opposed to the condition of a ``while``.
+_NAMED = re.compile(r"(?!True$)[A-Za-z_][\w.]*(?:\(.*)?$", re.DOTALL)
+
 
 def hot_programs(run: Run) -> Iterator[PythonFile]:
     """The run's programs whose speed on a GPU matters: no tests, no benchmarks."""
@@ -43,9 +46,22 @@ def step_loop(call: Call) -> Optional[Loop]:
     it is not made at every training step.
     """
     loop = call.loop
-    while loop is not None and not loop.over_batches:
+    while loop is not None:
+        if loop.trains:
+            return loop if loop.over_batches or _names_batches(loop.iterable) else None
+        if loop.over_batches:
+            return None
         loop = loop.parent
-    return loop if loop is not None and loop.trains else None
+    return None
+
+
+def _names_batches(iterable: str) -> bool:
+    """Whether a loop that trains goes over batches, not over epochs, by what it iterates."""
+    return (
+        _NAMED.match(iterable) is not None
+        and "range(" not in iterable
+        and "epoch" not in iterable.lower()
+    )
 
 
 def _is_trainer(file: PythonFile, scope: str) -> bool:

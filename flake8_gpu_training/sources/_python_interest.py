@@ -72,7 +72,7 @@ CALLS = frozenset(
     StatefulDataLoader WebDataset MDSWriter load_dataset get_peft_model
     prepare_model_for_kbit_training notebook_launcher notebook_login tp_plan save_checkpoint
     load_checkpoint save_state load_state set_epoch prepare accumulate record_function set_seed
-    VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template
+    VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template device
     """.split()  # noqa: SIM905
 )
 """Functions and methods whose calls are always gathered, whatever they are called on."""
@@ -112,6 +112,8 @@ TRACES = (
     "@torch.",
     "@hydra.",
     "@ray.",
+    '"cuda',
+    "'cuda",
     "deepspeed.",
     "deepspeed_config",
     "attn_implementation =",
