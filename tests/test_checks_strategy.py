@@ -150,9 +150,9 @@ def test_quantization_methods_are_alternatives(tmp_path: Path, method: str) -> N
         ("GPU609", "--lorap_lr_ratio 16"),
         ("GPU610", "--use_rslora true"),
         ("GPU611", "--init_weights pissa"),
-        ("GPU614", "--neftune_noise_alpha 5"),
-        ("GPU615", "--rope_scaling yarn"),
-        ("GPU616", "--enable_dft_loss true"),
+        ("GPU613", "--neftune_noise_alpha 5"),
+        ("GPU614", "--rope_scaling yarn"),
+        ("GPU615", "--enable_dft_loss true"),
     ],
 )
 def test_options_of_ms_swift_cost_nothing_when_off(tmp_path: Path, code: str, flag: str) -> None:
@@ -173,16 +173,16 @@ def test_initialisations_are_alternatives(tmp_path: Path) -> None:
 
 
 def test_loss_scale_is_on_by_default(tmp_path: Path) -> None:
-    assert status(swift(tmp_path), "GPU613") is Status.ENABLED
-    assert status(swift(tmp_path, "--loss_scale all"), "GPU613") is Status.DISABLED
-    assert status(swift(tmp_path, command="pt"), "GPU613") is Status.NOT_APPLICABLE
+    assert status(swift(tmp_path), "GPU612") is Status.ENABLED
+    assert status(swift(tmp_path, "--loss_scale all"), "GPU612") is Status.DISABLED
+    assert status(swift(tmp_path, command="pt"), "GPU612") is Status.NOT_APPLICABLE
 
 
 def test_rates_by_module_are_for_multimodal_models() -> None:
-    assert status(hand_made(), "GPU617") is Status.NOT_APPLICABLE
-    assert status(hand_made(model=VISION), "GPU617") is Status.DISABLED
+    assert status(hand_made(), "GPU616") is Status.NOT_APPLICABLE
+    assert status(hand_made(model=VISION), "GPU616") is Status.DISABLED
     layered = hand_made(model=VISION, settings={"vit_lr": 1e-6})
-    assert status(layered, "GPU617") is Status.ENABLED
+    assert status(layered, "GPU616") is Status.ENABLED
 
 
 def test_freezing_in_code_counts() -> None:

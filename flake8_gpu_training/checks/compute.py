@@ -587,7 +587,10 @@ CHECKS: tuple[Check, ...] = (
         why="Unsloth's kernels compute LoRA's forward and backward passes by hand.",
         fix="Set the tuner back end to unsloth.",
         ignore="On several GPUs, or where Liger is on.",
-        items=(Item(_S, "G", "unsloth-backend", 3, "kernels", "unsloth"),),
+        items=(
+            Item(_S, "G", "unsloth-backend", 3, "kernels", "unsloth"),
+            Item(_S, "A", "unsloth", 2),
+        ),
         impact=Impact(
             throughput=(30, 70),
             memory=(-50, -20),

@@ -15,7 +15,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._programs import first_call, imports
-from flake8_gpu_training.checks._scale import GIB, gpu, gpus, memory_gib, number, text
+from flake8_gpu_training.checks._scale import GIB, gpus, memory_gib, number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
     PREFERENCE,
@@ -459,29 +459,6 @@ def _loss_scale(run: Run) -> Judgement:
     return on(setting)
 
 
-@of_training()
-def _unsloth(run: Run) -> Judgement:
-    """ms-swift's Unsloth backend, as an adapter practice."""
-    if run.framework != "swift":
-        return cannot_apply(NOT_SWIFT)
-    setting = run.practice("unsloth")
-    if not setting.known:
-        return cannot_tell(setting)
-    if setting.value is True:
-        return on(setting)
-    if not _is_lora(run) or not is_text(run):
-        return cannot_apply(Text("仅用于文本模型的 LoRA", "for LoRA on text models"))
-    count = gpus(run)
-    if count is None or count > 1:
-        return cannot_apply(Text("仅用于单卡训练", "for training on one GPU"))
-    kind = gpu(run)
-    if run.value("liger_kernel") is True or kind is None:
-        return off(
-            Text("可选：与 Liger Kernel 二选一", "optional: instead of Liger kernels"), setting
-        )
-    return off(Text("可选：单卡 LoRA 后端", "optional: a backend for LoRA on one GPU"), setting)
-
-
 def _swift_only(judge: Judge) -> Judge:
     """``judge`` for frameworks whose audits ask: the parameters are theirs alone."""
 
@@ -716,18 +693,6 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "GPU612",
-        "unsloth-adapters",
-        Text("UnSloth", "Unsloth adapters"),
-        Priority.LOW,
-        _unsloth,
-        why="Unsloth has hand-written kernels for LoRA on one GPU.",
-        fix="Set tuner_backend unsloth, without Liger kernels.",
-        items=(_item("A", "unsloth", 2),),
-        impact=Impact(source="https://unsloth.ai/blog/mistral-benchmark"),
-        sources=("ms-swift 4.6.0, arguments/base_args/base_args.py",),
-    ),
-    Check(
-        "GPU613",
         "loss-scale",
         Text("Loss Scale", "Loss scale"),
         Priority.LOW,
@@ -739,7 +704,7 @@ CHECKS: tuple[Check, ...] = (
         sources=("ms-swift 4.6.0, arguments/base_args/template_args.py",),
     ),
     Check(
-        "GPU614",
+        "GPU613",
         "neftune",
         Text("NEFTune", "NEFTune"),
         Priority.LOW,
@@ -751,7 +716,7 @@ CHECKS: tuple[Check, ...] = (
         sources=("NEFTune (Jain et al., 2023), arXiv:2310.05914",),
     ),
     Check(
-        "GPU615",
+        "GPU614",
         "rope-scaling",
         Text("RoPE 扩展", "RoPE scaling"),
         Priority.LOW,
@@ -763,7 +728,7 @@ CHECKS: tuple[Check, ...] = (
         sources=("YaRN (Peng et al., 2023), arXiv:2309.00071",),
     ),
     Check(
-        "GPU616",
+        "GPU615",
         "dft-loss",
         Text("DFT Loss", "DFT loss"),
         Priority.LOW,
@@ -775,7 +740,7 @@ CHECKS: tuple[Check, ...] = (
         sources=("DFT (Wu et al., 2025), arXiv:2508.05629", _SWIFT_TRAIN),
     ),
     Check(
-        "GPU617",
+        "GPU616",
         "layered-learning-rate",
         Text("分层学习率", "Learning rates by module"),
         Priority.LOW,
