@@ -101,6 +101,7 @@ def values(run: Run) -> dict[str, object]:
         "accelerate config",
         "python -c 'import torch'",
         "vllm --version",
+        "ff-train --help",
         "torchrun --nproc_per_node 8 missing.py",
     ],
 )
@@ -571,6 +572,8 @@ def test_pinned_versions_reach_the_run_and_ranges_do_not(runs_in: MakeRuns) -> N
         ("python lightning.py", 2, 3),
         ("NPROC_PER_NODE=4 NNODES=2 swift sft --model a", 4, 2),
         ("swift sft --model a", 1, 1),
+        ("swift sft --model a --use_ray true", None, None),
+        ("ff-train flow.yaml", 4, 2),
         ("CUDA_VISIBLE_DEVICES=0,1,2 llamafactory-cli train --stage sft", 3, 1),
         ("vllm serve a --tensor-parallel-size 4 -pp 1 --pipeline-parallel-size 2", 8, 1),
         (
@@ -588,6 +591,8 @@ def test_processes_and_nodes_are_counted_as_the_launcher_counts(
     runs = runs_in(
         {
             "run.sh": f"#!/bin/bash\n{script}\n",
+            "flow.yaml": "config_file: acc.yaml\nnum_processes: 8\nnum_machines: 2\n",
+            "acc.yaml": "distributed_type: FSDP\nnum_processes: 1\n",
             "hosts": "worker-0 slots=8\nworker-1 slots=8\n",
             "train.py": TRAINER_SCRIPT,
             "spawn.py": f"{LOOP}\nimport torch.multiprocessing as mp\nmp.spawn(fit, nprocs=4)\n",

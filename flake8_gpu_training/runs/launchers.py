@@ -33,6 +33,7 @@ _TORCHRUN_SWITCHES = frozenset(
 )
 _PYTHON_VALUE_FLAGS = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
+_ASKS = frozenset({"--help", "-h", "--version"})
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)(?:\d(?:\.\d+)?)?(?:\.exe)?")
 _PYTHON_RAW = re.compile(r"\$\{?\w*PYTHON\w*(?::?[-=].*)?\}?", re.IGNORECASE)
 
@@ -174,7 +175,7 @@ class Launch:
 def read_launch(command: Command) -> Optional[Launch]:
     """``command`` as a launch, or None when it starts no Python program we follow."""
     words = command.words
-    if not words:
+    if not words or _ASKS.intersection(word.text for word in words):
         return None
     name = posixpath.basename(words[0].text)
     if _PYTHON.fullmatch(words[0].text) or _PYTHON_RAW.fullmatch(words[0].raw):

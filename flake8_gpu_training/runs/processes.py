@@ -293,6 +293,10 @@ def _count_deepspeed(counter: _Counter) -> tuple[Setting, Setting]:
 
 
 def _count_swift(counter: _Counter) -> tuple[Setting, Setting]:
+    ray = counter.settings.get("use_ray")
+    if ray is not None and ray.value is not False:
+        groups = _default(Unknown("Ray starts the processes of its device groups"), "")
+        return groups, groups
     note = "ms-swift: one process unless NPROC_PER_NODE is set"
     return counter.variable("NPROC_PER_NODE", 1, note), counter.variable(
         "NNODES", 1, "ms-swift: one node unless NNODES is set"
@@ -307,9 +311,9 @@ def _count_llamafactory(counter: _Counter) -> tuple[Setting, Setting]:
 
 
 def _count_flow_factory(counter: _Counter) -> tuple[Setting, Setting]:
-    merged = {**counter.settings, **counter.options}
+    """Its own parameters decide: ``ff-train`` passes them to accelerate as flags."""
     return _count_accelerate(
-        _Counter(merged, counter.settings, counter.environment, counter.scheduler, None)
+        _Counter(counter.settings, counter.settings, counter.environment, counter.scheduler, None)
     )
 
 
