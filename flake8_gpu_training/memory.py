@@ -158,13 +158,16 @@ def _shape(model: Model) -> Optional[_Shape]:
 
 
 def _ranks(run: Run) -> Optional[int]:
-    """Ranks of the run; 1 without a launcher, None when a launcher's number is unknown."""
+    """Ranks of the run; None when a launcher's number is unknown and matters.
+
+    Without sharding every rank holds the same, so their number does not.
+    """
     world = run.launcher.world_size
     if world is not None:
         return max(1, world)
     if run.hardware.gpus is not None:
         return max(1, run.hardware.gpus)
-    return 1 if run.launcher.name == "python" else None
+    return 1 if run.launcher.name == "python" or _stage(run) == 0 else None
 
 
 def _degree(run: Run, practice: str) -> int:
@@ -257,7 +260,21 @@ def _bytes_per_parameter(run: Run) -> tuple[float, float, float]:
         return _MIXED_MASTER
     if precision == "pure-bf16" or (run.framework == "swift" and precision == "bf16"):
         return _PURE_16_BIT  # ms-swift loads the weights in torch_dtype, without a master copy
+    if _loads_16_bit(run):
+        return _PURE_16_BIT
     return _AUTOCAST
+
+
+def _loads_16_bit(run: Run) -> bool:
+    """Whether the program loads the weights in 16 bits: ``from_pretrained(torch_dtype=…)``."""
+    return any(
+        "float16" in call.keywords[name].text
+        for file in run.python
+        for call in file.calls
+        if call.method == "from_pretrained"
+        for name in ("torch_dtype", "dtype")
+        if name in call.keywords
+    )
 
 
 def _frozen_bytes(run: Run) -> float:

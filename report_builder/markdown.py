@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -123,7 +123,9 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 "framework-audit.md.j2",
                 audit=view.audit(identifier),
                 title=audit.title,
-                settings=view.settings(),
+                subject=report.engine_runs.get(identifier, report.primary),
+                **view.advice(identifier),
+                settings=view.settings(report.engine_runs.get(identifier, report.primary)),
                 tree=view.tree() if identifier == "swift" else "",
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
@@ -263,15 +265,6 @@ class _View:
                 (self.say(heading), [e for e in report.recommendations if e.priority is priority])
                 for priority, heading in _PRIORITY.items()
             ],
-            "by_level": [
-                (self.say(heading), [e for e in report.recommendations if e.safety == level])
-                for level, heading in _LEVEL.items()
-            ],
-            "manual": [
-                e
-                for e in report.recommendations
-                if e.change is not None and not report.patches.get(e.rank)
-            ],
             "unaudited": self.unaudited(),
             "others": [(run, counts[run.id]) for run in others[:_LISTED_RUNS]],
             "more_runs": max(0, len(others) - _LISTED_RUNS),
@@ -295,6 +288,27 @@ class _View:
         """Scenarios of the framework that the main report leaves out."""
         own = framework_of(self.report.training).audit == identifier
         return self.report.scenarios[_MAIN_SCENARIOS:] if own else ()
+
+    def advice(self, identifier: str) -> dict[str, Any]:
+        """What the report of a framework or engine recommends, and its patch."""
+        report = self.report
+        entries: Sequence[Recommendation] = report.recommendations
+        patched: Mapping[int, str] = report.patches
+        patch = report.patch
+        own = report.primary is None or framework_of(report.primary.framework).audit == identifier
+        if identifier in ("vllm", "sglang") and not own:
+            # An engine beside a training framework: its own run's, else the rollout's.
+            beside = tuple(e for e in entries if e.code.startswith("GPU9"))
+            entries = report.engine_recommendations.get(identifier, beside)
+            patched, patch = {}, ""
+        return {
+            "by_level": [
+                (self.say(heading), [e for e in entries if e.safety == level])
+                for level, heading in _LEVEL.items()
+            ],
+            "manual": [e for e in entries if e.change is not None and not patched.get(e.rank)],
+            "patch": patch,
+        }
 
     def unaudited(self) -> list[str]:
         """Titles of detected frameworks whose audit has no items in this version."""
@@ -528,9 +542,8 @@ class _View:
             f"It does not fit the GPU's {known_gib} GiB: out of memory.",
         )
 
-    def serving_memory(self, report: Report) -> str:
+    def serving_memory(self, run: Optional[Run]) -> str:
         """What the weights of an inference run take on each GPU; "" for other runs."""
-        run = report.primary
         if run is None or run.kind is RunKind.TRAIN or not run.model.parameters:
             return ""
         degree = 1
@@ -552,9 +565,8 @@ class _View:
         reason = self.sentence(self.say(advice.offload_reason))
         return f"{answer}{self.t('。', '. ')}{reason}"
 
-    def settings(self) -> list[tuple[str, str, str]]:
-        """The primary run's practices: name, value, place."""
-        run = self.report.primary
+    def settings(self, run: Optional[Run]) -> list[tuple[str, str, str]]:
+        """A run's practices: name, value, place."""
         if run is None:
             return []
         rows = []

@@ -73,6 +73,9 @@ class Report:
     deepspeed: DeepSpeedAdvice
     scenarios: tuple[Scenario, ...]
     patches: Mapping[int, str] = field(default_factory=dict)
+    engine_runs: Mapping[str, Run] = field(default_factory=dict)
+    """The run of each detected engine's own, by the engine's id."""
+    engine_recommendations: Mapping[str, tuple[Recommendation, ...]] = field(default_factory=dict)
 
     @property
     def framework_title(self) -> Text:
@@ -119,6 +122,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
     memory = estimate(primary) if primary is not None else None
     recommendations = recommend(verdicts, options.goal)
     root_of_files = project.root
+    engines = _engine_runs(runs, primary)
     return Report(
         shown,
         options,
@@ -143,7 +147,20 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
             for r in recommendations
             if r.edits
         },
+        engines,
+        {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
     )
+
+
+def _engine_runs(runs: Sequence[Run], primary: Optional[Run]) -> dict[str, Run]:
+    """The first run of each inference engine that is not the primary run."""
+    found: dict[str, Run] = {}
+    for run in runs:
+        if run.framework in ("vllm", "sglang") and run is not primary:
+            found.setdefault(run.framework, run)
+    if primary is not None:
+        found.pop(primary.framework, None)
+    return found
 
 
 def _as_asked(run: Run, options: Options) -> Run:

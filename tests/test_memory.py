@@ -155,7 +155,14 @@ def test_nothing_is_estimated_of_what_is_not_known() -> None:
     assert estimate(replace(run, model=Model())) is None
     assert estimate(replace(run, kind=RunKind.SERVE)) is None
     assert estimate(replace(run, profile={**run.profile, "max_length": unknown})) is None
-    assert estimate(replace(run, launcher=Launcher("torchrun"))) is None
+
+
+def test_an_unknown_number_of_ranks_matters_only_where_states_are_sharded() -> None:
+    unknown = Launcher("torchrun")
+    alone = run_of("Qwen/Qwen2.5-7B-Instruct", tuning="lora")
+    sharded = run_of("Qwen/Qwen2.5-7B-Instruct", tuning="lora", zero_stage=3)
+    assert estimate(replace(alone, launcher=unknown)) == estimate(alone)
+    assert estimate(replace(sharded, launcher=unknown)) is None
 
 
 @pytest.mark.parametrize("size", [0, -1])

@@ -1,0 +1,216 @@
+"""Advice on flash attention and DeepSpeed, and the order of recommendations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Optional
+
+import pytest
+
+from flake8_gpu_training.checks.base import (
+    Change,
+    Check,
+    Finding,
+    Impact,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.hardware import gpu_named
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.models import model_of
+from flake8_gpu_training.runs.model import Hardware, Launcher, Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.verdicts import Verdict
+from report_builder.advice import deepspeed, flash_attention
+from report_builder.decision_tree import swift_tree
+from report_builder.recommendations import recommend
+
+AT = Location("train.sh", 3)
+
+
+def run_of(
+    model: str = "Qwen/Qwen2.5-7B-Instruct",
+    gpu: Optional[str] = None,
+    gpus: int = 8,
+    nodes: int = 1,
+    framework: str = "swift",
+    **practices: Any,
+) -> Run:
+    values = {"micro_batch_size": 1, "max_length": 2048, "gradient_checkpointing": True}
+    values.update(practices)
+    card = gpu_named(gpu) if gpu else None
+    hardware = Hardware(gpu=card.name, memory_gib=card.memory_gib) if card else Hardware()
+    return Run(
+        "train.sh:3",
+        RunKind.TRAIN,
+        framework,
+        AT,
+        Place(PlaceKind.FLAGS, AT),
+        launcher=Launcher("torchrun", Setting("processes", gpus), Setting("nodes", nodes)),
+        model=model_of(model),
+        hardware=replace(hardware, gpus_per_node=gpus, nodes=nodes),
+        profile={name: Setting(name, value, AT) for name, value in values.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "version", "written"),
+    [
+        ("A100-80G", "FA2", "--attn_impl flash_attn"),
+        ("RTX4090", "FA2", "--attn_impl flash_attn"),
+        ("H100", "FA3", "--attn_impl flash_attention_3"),
+        ("H20", "FA3", "--attn_impl flash_attention_3"),
+        ("B200", "FA4", "--attn_impl flash_attention_4"),
+        ("V100-32G", "SDPA", "--attn_impl sdpa"),
+        ("T4", "SDPA", "--attn_impl sdpa"),
+        (None, "FA2", "--attn_impl flash_attn"),
+    ],
+)
+def test_flash_attention_follows_the_gpu(gpu: Optional[str], version: str, written: str) -> None:
+    advice = flash_attention(run_of(gpu=gpu, tuning="lora"))
+    assert advice.version == version
+    assert advice.integration.text == written
+    assert ("需根据实际硬件调整" in advice.reason.zh) == (gpu is None)
+
+
+def test_engines_bring_their_own_kernels() -> None:
+    run = replace(run_of(gpu="H100", framework="sglang"), kind=RunKind.SERVE)
+    assert flash_attention(run).integration.text == "--attention-backend fa3"
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "gpus", "tuning", "stage", "offload"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 1, "lora", 0, False),
+        ("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 8, "lora", 2, False),
+        ("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 8, "full", 2, False),
+        ("Qwen/Qwen2.5-14B-Instruct", "A100-40G", 16, "full", 2, True),
+        ("Qwen/Qwen2.5-32B-Instruct", "A100-40G", 32, "full", 3, False),
+        ("Qwen/Qwen2.5-72B-Instruct", "A100-80G", 8, "lora", 3, False),
+        ("Qwen/Qwen2.5-7B-Instruct", "RTX4090", 8, "full", 2, True),
+        ("Qwen/Qwen2.5-72B-Instruct", "A100-80G", 8, "full", 3, True),
+    ],
+)
+def test_the_lowest_stage_that_fits_is_advised(
+    model: str, gpu: str, gpus: int, tuning: str, stage: int, offload: bool
+) -> None:
+    advice = deepspeed(run_of(model, gpu, gpus, tuning=tuning))
+    assert (advice.stage, advice.offload) == (stage, offload)
+    assert advice.config["zero_optimization"]["stage"] == stage
+    assert ("offload_optimizer" in advice.config["zero_optimization"]) == offload
+    assert advice.hardware_known
+
+
+@pytest.mark.parametrize(("tuning", "stage"), [("lora", 2), ("full", 3)])
+def test_without_hardware_it_says_so_and_shows_a_table(tuning: str, stage: int) -> None:
+    advice = deepspeed(run_of(tuning=tuning))
+    assert advice.stage == stage
+    assert "需根据实际硬件调整" in advice.reason.zh
+    assert [row.gpus for row in advice.table] == [1, 2, 4, 8, 16]
+    eight = advice.table[3].stages
+    assert list(eight) == sorted(eight, reverse=True)
+    if tuning == "full":
+        assert eight[3] == pytest.approx(7615616512 * 2 / 1024**3, rel=0.01)
+
+
+def test_advice_follows_the_check_of_sharding() -> None:
+    run = run_of(tuning="full")
+    asked = Judgement(
+        Status.RECOMMENDED, "zero2", current=Text("仅用 DDP", "DDP"), action=Text("用", "use")
+    )
+    assert deepspeed(run, asked).stage == 2
+    assert deepspeed(run, Judgement(Status.ENABLED, "zero3")).stage == 3
+    assert deepspeed(run, Judgement(Status.ENABLED, "fsdp")).stage == 3
+
+
+def test_offload_that_is_not_needed_is_not_kept() -> None:
+    run = run_of(gpu="A100-80G", tuning="lora", zero_stage=3, offload_optimizer="cpu")
+    advice = deepspeed(run, Judgement(Status.ENABLED, "zero3-offload"))
+    assert (advice.stage, advice.offload) == (2, False)
+
+
+def test_serving_and_megatron_have_no_zero_stage() -> None:
+    assert deepspeed(None).stage is None
+    assert deepspeed(replace(run_of(), kind=RunKind.SERVE)).stage is None
+    assert deepspeed(run_of(megatron=True)).config == {}
+
+
+def test_auto_stands_only_where_the_trainer_fills_it_in() -> None:
+    ours = json.dumps(dict(deepspeed(run_of(framework="generic", tuning="full")).config))
+    theirs = json.dumps(dict(deepspeed(run_of(framework="hf_trainer", tuning="full")).config))
+    assert '"auto"' not in ours
+    assert '"auto"' in theirs
+
+
+def test_several_nodes_get_a_secondary_partition() -> None:
+    advice = deepspeed(run_of(gpus=8, nodes=2, tuning="full"))
+    assert advice.config["zero_optimization"]["zero_hpz_partition_size"] == 8
+
+
+def verdict(
+    code: str,
+    priority: Priority,
+    impact: Impact,
+    status: Status = Status.RECOMMENDED,
+    findings: tuple[Finding, ...] = (),
+) -> Verdict:
+    change = Change("bash", "--x 1")
+    judgement = Judgement(status, findings=findings, change=None if findings else change)
+    title = Text(f"题 {code}", f"Title {code}")
+    check = Check(code, code, title, priority, lambda _: judgement, "", "", impact=impact)
+    return Verdict(run_of(), check, judgement)
+
+
+FAST, LEAN = Impact(throughput=(10, 50)), Impact(memory=(-60, -10))
+RANKED = [
+    verdict("GPU501", Priority.LOW, Impact(throughput=(1, 90))),
+    verdict("GPU305", Priority.HIGH, LEAN),
+    verdict("GPU301", Priority.HIGH, FAST),
+    verdict("GPU201", Priority.HIGH, FAST),
+    verdict("GPU507", Priority.MEDIUM, Impact()),
+]
+
+
+@pytest.mark.parametrize(
+    ("goal", "codes"),
+    [
+        ("balanced", ["GPU305", "GPU201", "GPU301", "GPU507", "GPU501"]),
+        ("throughput", ["GPU201", "GPU301", "GPU305", "GPU507", "GPU501"]),
+        ("memory", ["GPU305", "GPU201", "GPU301", "GPU507", "GPU501"]),
+    ],
+)
+def test_order_is_priority_then_gain_for_the_goal_then_code(goal: str, codes: list[str]) -> None:
+    found = recommend(RANKED, goal)
+    assert [entry.code for entry in found] == codes
+    assert [entry.rank for entry in found] == [1, 2, 3, 4, 5]
+
+
+def test_findings_are_recommendations_whatever_the_status() -> None:
+    places = tuple(Finding(Location("a.py", line), f"fault {line}") for line in (3, 7))
+    (entry,) = recommend([verdict("GPU350", Priority.MEDIUM, FAST, Status.DISABLED, places)])
+    assert [str(f.location) for f in entry.findings] == ["a.py:3", "a.py:7"]
+
+
+@pytest.mark.parametrize(
+    "status", [Status.ENABLED, Status.DISABLED, Status.NOT_APPLICABLE, Status.UNKNOWN]
+)
+def test_what_asks_for_nothing_is_no_recommendation(status: Status) -> None:
+    assert recommend([verdict("GPU301", Priority.HIGH, FAST, status)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("run", "marked"),
+    [
+        (run_of(tuning="full", gpus=1), {"yes → LoRA (--tuner_type lora)"}),
+        (run_of(tuning="lora", attention="sdpa"), {"no → --attn_impl flash_attn"}),
+        (run_of(tuning="lora", packing=True), {"yes → go on"}),
+        (run_of(tuning="full", zero_stage=3), {"full → --deepspeed zero3"}),
+        (run_of(tuning="lora", algorithm="grpo"), {"GRPO slow?"}),
+    ],
+)
+def test_decision_tree_marks_where_the_run_stands(run: Run, marked: set[str]) -> None:
+    lines = [line for line in swift_tree(run, "en").split("\n") if line.endswith("◀")]
+    assert all(any(text in line for line in lines) for text in marked)
+    assert swift_tree(None, "en").count("◀") == 0

@@ -1,0 +1,132 @@
+"""Templates that the reports print: complete, and clean under the checks themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.models import model_of
+from flake8_gpu_training.runs.model import Hardware, Place, PlaceKind, Run, RunKind
+from report_builder.report import Options, build
+from report_builder.scenarios import Scenario, scenarios
+
+FRAMEWORKS = (
+    "swift",
+    "llamafactory",
+    "hf_trainer",
+    "videox_fun",
+    "flow_factory",
+    "vllm",
+    "sglang",
+    "generic",
+)
+# Their launch scripts come with the framework's checkout, so no run is found without it.
+NEED_CHECKOUT = ("videox_fun",)
+ALL = [(name, number) for name in FRAMEWORKS for number in range(len(scenarios(None, name)))]
+AT = Location("train.sh", 1)
+
+
+def run_of(model: str = "Qwen/Qwen2.5-7B-Instruct", gpus: int = 1, **practices: Any) -> Run:
+    values = {"model": model, **practices}
+    return Run(
+        "train.sh:1",
+        RunKind.TRAIN,
+        "swift",
+        AT,
+        Place(PlaceKind.FLAGS, AT),
+        model=model_of(model),
+        hardware=Hardware(gpus_per_node=gpus, nodes=1),
+        profile={name: Setting(name, value, AT) for name, value in values.items()},
+    )
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_every_framework_has_two_scenarios_or_more(framework: str) -> None:
+    found = scenarios(None, framework)
+    assert len(found) >= 2
+    assert len({scenario.title for scenario in found}) == len(found)
+
+
+@pytest.mark.parametrize(("framework", "number"), ALL)
+def test_texts_are_complete_in_both_languages(framework: str, number: int) -> None:
+    scenario = scenarios(None, framework)[number]
+    for file in scenario.files:
+        assert "$" not in re.sub(r"\$\{?[A-Z_]+", "", file.text.en)
+        assert not re.search(r"[\u4e00-\u9fff]", file.text.en)
+        assert "#:" not in file.text.zh + file.text.en
+        for text in file.text:
+            if file.language == "yaml":
+                assert isinstance(yaml.safe_load(text), dict)
+            elif file.language == "json":
+                assert json.loads(text)
+            elif file.language == "python":
+                compile(text, file.name, "exec")
+
+
+@pytest.mark.parametrize(
+    ("framework", "number"), [(f, n) for f, n in ALL if f not in NEED_CHECKOUT]
+)
+def test_a_run_made_from_a_template_has_no_finding_and_full_attainment(
+    tmp_path: Path, framework: str, number: int
+) -> None:
+    scenario = scenarios(None, framework)[number]
+    for file in scenario.files:
+        (tmp_path / file.name).write_text(file.text.en, encoding="utf-8")
+    (tmp_path / "run.sh").write_text(f"{scenario.launch}\n")
+    report = build(tmp_path, "x", Options(), lambda step, done, total: None)
+    assert report.primary is not None
+    assert report.primary.framework == framework
+    assert [(entry.code, entry.action.en) for entry in report.recommendations] == []
+    for audit in report.audits:
+        assert audit.attainment in (1.0, None)
+
+
+def titles(found: tuple[Scenario, ...]) -> list[str]:
+    return [scenario.title.en for scenario in found]
+
+
+@pytest.mark.parametrize(
+    ("run", "start"),
+    [
+        (run_of(tuning="lora"), "LoRA of a 7B"),
+        (run_of(tuning="lora", quantization_bits=4), "QLoRA of a 7B"),
+        (run_of("Qwen/Qwen2.5-72B-Instruct", 8, tuning="lora"), "LoRA of a 70B"),
+        (run_of(gpus=8, tuning="full"), "Full tuning of a 7B"),
+        (run_of(gpus=8, tuning="lora", algorithm="grpo"), "GRPO"),
+        (run_of(gpus=8, tuning="lora", max_length=400_000), "Very long"),
+    ],
+)
+def test_the_nearest_scenario_comes_first(run: Run, start: str) -> None:
+    assert titles(scenarios(run, "swift"))[0].startswith(start)
+
+
+def test_the_runs_own_names_are_filled_in_where_they_fit() -> None:
+    run = run_of("my/Qwen2.5-7B-tuned", tuning="lora", dataset="data/a.jsonl", output_dir="out/x")
+    by_title = {s.title.en: s.files[0].text.en for s in scenarios(run, "swift")}
+    small = next(text for title, text in by_title.items() if title.startswith("LoRA of a 7B"))
+    large = next(text for title, text in by_title.items() if "70B" in title)
+    assert "model: my/Qwen2.5-7B-tuned\n" in small
+    assert "dataset: data/a.jsonl\n" in small
+    assert "output_dir: out/x\n" in small
+    assert "model: Qwen/Qwen2.5-72B-Instruct\n" in large
+
+
+def test_names_that_could_break_a_template_are_not_filled_in() -> None:
+    run = run_of(tuning="lora", dataset='a "b" $c', output_dir="x\ny")
+    text = scenarios(run, "swift")[0].files[0].text.en
+    assert "dataset: your_dataset\n" in text
+    assert "output_dir: output/run\n" in text
+
+
+def test_a_template_for_one_gpu_is_started_on_all_of_the_run() -> None:
+    one = scenarios(run_of(gpus=1, tuning="lora"), "swift")[0]
+    eight = scenarios(replace(run_of(gpus=8, tuning="lora")), "swift")[0]
+    assert one.launch == "swift sft --config sft_lora.yaml"
+    assert eight.launch == "NPROC_PER_NODE=8 swift sft --config sft_lora.yaml"
