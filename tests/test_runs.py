@@ -454,6 +454,15 @@ def test_a_negated_engine_flag_keeps_its_name_and_says_what_it_means(runs_in: Ma
     assert run.settings["enable_prefix_caching"].value is False
 
 
+@pytest.mark.parametrize(("word", "is_open"), [("$MODEL", False), ("$ARGS", True)])
+def test_an_unknown_word_in_the_place_of_a_served_model_is_the_model(
+    runs_in: MakeRuns, word: str, is_open: bool
+) -> None:
+    (run,) = runs_in({"run.sh": f"vllm serve {word} --max-model-len 8"})
+    assert run.is_open is is_open
+    assert ("model" in run.settings) is not is_open
+
+
 # --- linked files -------------------------------------------------------------------------
 
 

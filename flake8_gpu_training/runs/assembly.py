@@ -21,6 +21,7 @@ from flake8_gpu_training.facts import (
     ScriptFile,
     Setting,
     Unknown,
+    Word,
     known,
 )
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
@@ -56,6 +57,8 @@ from flake8_gpu_training.runs.reach import Reach, Writer, start_of
 from flake8_gpu_training.runs.settings import (
     Arguments,
     document_settings,
+    holds_arguments,
+    is_flag,
     parse_arguments,
     rank,
     renamed,
@@ -160,13 +163,18 @@ class Assembly:
         command = launch.command
         server = launch.framework in ("vllm", "sglang")
         words = launch.arguments
+        model: tuple[Word, ...] = ()
+        if server and words and not known(words[0].value) and not is_flag(words[0].text):
+            # ``vllm serve $MODEL``: the word in the model's place is the model.
+            model = () if holds_arguments(words[0]) else words[:1]
+            words = words[len(model) :]
         given = parse_arguments(
             words,
             switches=_server_switches(words) if server else frozenset(),
             key_value=launch.framework in _KEY_VALUE,
         )
         flags = dict(given.settings)
-        positional = list(given.positional)
+        positional = [*model, *given.positional]
         is_open = given.is_open or launch.is_open
         config, found_all = self._program_config(launch, origins, flags, positional)
         is_open = is_open or not found_all

@@ -118,7 +118,7 @@ class _ArgumentReader:
             return True
         if known(word.value) or _names_one_word(word):
             return False
-        return taken > 0 or bool(_MORE_ARGUMENTS.search(word.raw))
+        return taken > 0 or holds_arguments(word)
 
     def _put(self, name: str, values: list[Word], flag: Word) -> None:
         setting = _setting(name, values, flag)
@@ -136,6 +136,11 @@ def is_flag(text: str) -> bool:
 def option_name(flag: str) -> str:
     """``--per-device-batch`` as ``per_device_batch``."""
     return flag.lstrip("-").replace("-", "_")
+
+
+def holds_arguments(word: Word) -> bool:
+    """Whether an unknown word reads as a list of arguments (``$EXTRA_ARGS``, ``"$@"``)."""
+    return not known(word.value) and _MORE_ARGUMENTS.search(word.raw) is not None
 
 
 def _names_one_word(word: Word) -> bool:
