@@ -141,8 +141,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except OutputError as error:
         raise UsageError(str(error)) from error
     if not arguments.quiet:
-        sys.stdout.write(_summary(report, arguments.lang, folder, files))
-        sys.stdout.flush()
+        _say(_summary(report, arguments.lang, folder, files))
     if arguments.fail_under is not None:
         attainment = report.attainment
         if attainment is None or attainment * 100 < arguments.fail_under:
@@ -153,6 +152,13 @@ def _run(arguments: argparse.Namespace) -> int:
             )
             return BELOW
     return DONE
+
+
+def _say(text: str) -> None:
+    """Prints what the terminal's encoding has, and the rest escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
 
 
 def _output_folder(root: Path, given: Optional[str]) -> Path:
@@ -190,7 +196,9 @@ def _options(arguments: argparse.Namespace, root: Path, folder: Path) -> Options
         gpu = found.name
     exclude: tuple[str, ...] = ()
     inside = _relative(folder, root)
-    if inside is not None:
+    if inside == ".":
+        exclude = tuple(f"/{name}" for name in sorted(_known_files()))
+    elif inside is not None:
         exclude = (f"/{inside}/",)  # reports of an earlier run are not the project's
     return Options(
         arguments.launch_command,
@@ -206,10 +214,9 @@ def _options(arguments: argparse.Namespace, root: Path, folder: Path) -> Options
 
 def _relative(folder: Path, root: Path) -> Optional[str]:
     try:
-        inside = folder.resolve().relative_to(root.resolve()).as_posix()
+        return folder.resolve().relative_to(root.resolve()).as_posix()
     except ValueError:
         return None
-    return None if inside == "." else inside
 
 
 def _files(report: Report, lang: str, with_sarif: bool) -> dict[str, str]:

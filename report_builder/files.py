@@ -31,7 +31,8 @@ def write_all(folder: Path, files: Mapping[str, str], known: Iterable[str]) -> N
                 raise IsADirectoryError(f"{path} is a directory")
             part = path.with_name(f".{name}{_PART}")
             written.append(part)
-            part.write_bytes(files[name].encode("utf-8"))
+            # File names may hold bytes that are no text; they are written escaped.
+            part.write_bytes(files[name].encode("utf-8", "backslashreplace"))
         for part in written:
             part.replace(part.with_name(part.name[1 : -len(_PART)]))
         for name in sorted(set(known) - set(files)):

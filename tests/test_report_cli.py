@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -159,6 +160,43 @@ def test_reports_inside_the_project_are_not_read_as_part_of_it(project: Path) ->
     (folder / "leftover.sh").write_text(TRAIN)
     main([str(project), "--quiet", "--output-dir", str(folder)])
     assert {n: (folder / n).read_bytes() for n in first} == first
+
+
+def test_reports_written_into_the_project_itself_do_not_change_it(project: Path) -> None:
+    arguments = [str(project), "--quiet", "--output-dir", str(project)]
+    assert main(arguments) == 0
+    first = (project / JSON).read_bytes()
+    assert main(arguments) == 0
+    assert (project / JSON).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (b"\xff\xfe.sh", TRAIN.encode()),
+        (b"broken.py", b"from transformers import Trainer\ndef (:\n"),
+        (b"python2.py", b"import torch\nprint 'x'\n"),
+        (b"binary.yaml", bytes(range(256))),
+        (b"deep.json", b"[" * 100_000),
+        (b"bomb.yaml", b"a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n"),
+        (b"book.ipynb", b'{"cells": 3}'),
+        (b"empty.py", b""),
+    ],
+)
+def test_no_file_crashes_the_report(project: Path, name: bytes, content: bytes) -> None:
+    with open(os.path.join(os.fsencode(project), name), "wb") as file:  # noqa: PTH118, PTH123
+        file.write(content)
+    assert main([str(project), "--quiet"]) == 0
+    assert read_json(out_of(project))["frameworks"]["training"] == "swift"
+
+
+def test_a_terminal_without_chinese_gets_escapes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
+    assert main([str(project)]) == 0
+    assert b"ms-swift" in raw.getvalue()
 
 
 def test_files_of_an_earlier_run_that_no_longer_apply_are_removed(project: Path) -> None:
