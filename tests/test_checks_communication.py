@@ -51,7 +51,7 @@ def test_infiniband_turned_off_between_nodes_is_found_where_it_is_turned_off(
 
 
 def test_infiniband_left_on_by_zero_is_no_defect() -> None:
-    run = two_nodes(NCCL_IB_DISABLE="0", NCCL_IB_HCA="mlx5")
+    run = two_nodes(NCCL_IB_DISABLE="0")
     assert status(run, "GPU401") is Status.ENABLED
 
 

@@ -114,6 +114,9 @@ def is_cuda(run: Run) -> bool:
         return False
     if any(name.startswith(("ASCEND_", "HCCL_", "NPU_")) for name in run.environment):
         return False
+    folders = run.location.path.lower().split("/")
+    if any(part.startswith(("ascend", "npu")) for part in folders):
+        return False
     return not any(
         found.module.partition(".")[0] in ("torch_npu", "torch_xla")
         for program in run.python

@@ -19,7 +19,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._programs import calls, first_call, says
-from flake8_gpu_training.checks._scale import gpus, is_cuda, nodes, number, text
+from flake8_gpu_training.checks._scale import gpus, is_cuda, is_ray, nodes, number, text
 from flake8_gpu_training.checks.base import (
     Check,
     Edit,
@@ -55,7 +55,7 @@ def _rdma(run: Run) -> Judgement:
         return cannot_apply(_NOT_CUDA)
     if count == 1:
         return cannot_apply(_ONE_NODE)
-    if count is None:
+    if count is None or is_ray(run):
         return cannot_tell(_NODES)
     disabled = run.environment.get("NCCL_IB_DISABLE")
     if disabled is not None and _switched_on(disabled):
@@ -72,6 +72,8 @@ def _rdma(run: Run) -> Judgement:
     for name in _RDMA:
         if name in run.environment:
             return on(run.environment[name])
+    if disabled is not None:  # left on by hand: NCCL then uses RDMA where the cards can
+        return on(disabled) if known(disabled.value) else cannot_tell(disabled)
     return advise(
         run,
         f"{count} nodes exchange gradients; without GPUDirect RDMA every message is copied "
@@ -178,7 +180,7 @@ def _nccl(run: Run) -> Judgement:
         if name.startswith("NCCL_") and name not in _NOT_TUNING:
             return on(setting)
     count = nodes(run)
-    if count is None:
+    if count is None or is_ray(run):
         return cannot_tell(_NODES)
     if count == 1:
         return off(Text("单机使用 NCCL 默认值即可", "NCCL's defaults will do inside a node"))
@@ -254,9 +256,22 @@ def _advise_no_sync(run: Run, call: Call, steps: int) -> Judgement:
 _A = "general"
 
 _TWO_NODES = (
-    "#!/bin/bash\n{}export NCCL_DEBUG=WARN\n"
-    "torchrun --nnodes=2 --nproc_per_node=8 --node_rank=$RANK --master_addr=node0 train.py\n"
+    "#!/bin/bash\n{}export NNODES=2 NODE_RANK=$RANK MASTER_ADDR=node0 NPROC_PER_NODE=8\n"
+    "swift sft --model Qwen/Qwen2.5-7B-Instruct --deepspeed zero2 --dataset data.jsonl\n"
 )
+_DEEPSPEED_PROGRAM = """\
+import deepspeed
+
+config = {{
+    "train_micro_batch_size_per_gpu": 8,
+    "bf16": {{"enabled": True}},
+    "zero_optimization": {{"stage": 2, {}}},
+}}
+engine, _, _, _ = deepspeed.initialize(model=model, config=config)
+for batch in loader:
+    engine.backward(engine(batch))
+    engine.step()
+"""
 _DDP_PROGRAM = """\
 import torch
 from torch.nn.parallel import DistributedDataParallel
@@ -289,6 +304,14 @@ CHECKS: tuple[Check, ...] = (
             source=sources.GPUDIRECT,
         ),
         difficulty="medium",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _TWO_NODES.format("export NCCL_IB_DISABLE=1\n"),
+                _TWO_NODES.format("export NCCL_IB_HCA=mlx5\n"),
+            ),
+        ),
         sources=(sources.NCCL, sources.GPUDIRECT),
     ),
     Check(
@@ -303,6 +326,14 @@ CHECKS: tuple[Check, ...] = (
         ignore="When memory is short: the overlap takes 4.5 times the bucket sizes.",
         items=(Item(_A, "E", "comm-overlap", 1),),
         impact=Impact(throughput=(5, 20), source=sources.DEEPSPEED_CONFIG),
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _DEEPSPEED_PROGRAM.format('"overlap_comm": False'),
+                _DEEPSPEED_PROGRAM.format('"overlap_comm": True'),
+            ),
+        ),
         sources=(sources.DEEPSPEED_CONFIG, sources.DEEPSPEED_SOURCE, sources.PYTORCH_DDP),
     ),
     Check(
@@ -328,6 +359,14 @@ CHECKS: tuple[Check, ...] = (
         ignore="When /etc/nccl.conf sets them.",
         items=(Item(_A, "E", "nccl-tuning", 1),),
         impact=Impact(throughput=(1, 10), source=sources.NCCL),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _TWO_NODES.format(""),
+                _TWO_NODES.format("export NCCL_SOCKET_IFNAME=eth0\n"),
+            ),
+        ),
         sources=(sources.NCCL,),
     ),
     Check(

@@ -437,6 +437,33 @@ _SCRIPT = (
 _FLASH_FLAG = "    --attn_impl flash_attn \\\n"
 _LIGER_FLAG = "    --use_liger_kernel true \\\n"
 
+_LOOP = """\
+import torch
+from torch.utils.data import DataLoader
+from torchvision.models import resnet50
+
+model = {}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in DataLoader(dataset, batch_size=256, num_workers=8, pin_memory=True):
+    images, labels = images.cuda(non_blocking=True), labels.cuda(non_blocking=True)
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = criterion(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+_CLASSIFIER = """\
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+
+model = AutoModelForSequenceClassification.from_pretrained("google-bert/bert-base-uncased")
+args = TrainingArguments(
+    output_dir="out",
+    bf16=True,
+{}    dataloader_num_workers=4,
+)
+Trainer(model=model, args=args, train_dataset=train_dataset).train()
+"""
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU301",
@@ -500,6 +527,20 @@ CHECKS: tuple[Check, ...] = (
         "the graph.",
         items=(Item(_A, "D", "torch-compile", 1), Item(_S, "G", "torch-compile", 1)),
         impact=Impact(throughput=(10, 40), source=sources.PYTORCH_2),
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _LOOP.format("resnet50().cuda()"),
+                _LOOP.format("torch.compile(resnet50().cuda())"),
+            ),
+            Example(
+                "hf_trainer",
+                "train.py",
+                _CLASSIFIER.format(""),
+                _CLASSIFIER.format("    torch_compile=True,\n"),
+            ),
+        ),
         sources=(sources.PYTORCH_2,),
     ),
     Check(

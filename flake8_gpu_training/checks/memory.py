@@ -539,6 +539,38 @@ args = TrainingArguments(
 Trainer(model=model, args=args, train_dataset=train_dataset).train()
 """
 
+_LOOP = """\
+import torch
+from torch.utils.data import DataLoader
+from torchvision.models import resnet50
+
+model = torch.compile(resnet50().cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in DataLoader(dataset, batch_size=256, num_workers=8, pin_memory=True):
+    images, labels = images.cuda(non_blocking=True), labels.cuda(non_blocking=True)
+    {}
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+_OFFLOADING = """\
+import deepspeed
+
+config = {{
+    "train_micro_batch_size_per_gpu": 8,
+    "bf16": {{"enabled": True}},
+    "zero_optimization": {{
+        "stage": 2,
+        "overlap_comm": True,
+        "offload_optimizer": {{"device": "cpu", "pin_memory": {}}},
+    }},
+}}
+engine, _, _, _ = deepspeed.initialize(model=model, config=config)
+for batch in loader:
+    engine.backward(engine(batch))
+    engine.step()
+"""
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU201",
@@ -567,6 +599,15 @@ CHECKS: tuple[Check, ...] = (
                 "train.py",
                 _TRAINER.format("    gradient_checkpointing=True,\n"),
                 _TRAINER.format("    gradient_checkpointing=True,\n    bf16=True,\n"),
+            ),
+            Example(
+                "generic",
+                "train.py",
+                _LOOP.format("loss = criterion(model(images), labels)"),
+                _LOOP.format(
+                    'with torch.autocast("cuda", dtype=torch.bfloat16):\n'
+                    "        loss = criterion(model(images), labels)"
+                ),
             ),
         ),
         sources=(sources.MIXED_PRECISION, sources.HF_SINGLE_GPU, sources.HF_ARGUMENTS),
@@ -735,6 +776,14 @@ CHECKS: tuple[Check, ...] = (
         fix='Set "pin_memory": true beside "device": "cpu".',
         ignore="When the host is short of memory: pinned pages cannot be swapped.",
         impact=Impact(throughput=(10, 30), source=sources.DEEPSPEED_CONFIG),
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _OFFLOADING.format("False"),
+                _OFFLOADING.format("True"),
+            ),
+        ),
         sources=(sources.DEEPSPEED_CONFIG, sources.DEEPSPEED_SOURCE),
     ),
 )

@@ -618,6 +618,37 @@ _PACKED = (
     "    --packing true {}--dataset data/train.jsonl\n"
 )
 
+_DEEPSPEED = """\
+from transformers import Trainer, TrainingArguments
+
+config = {{
+    "train_micro_batch_size_per_gpu": {micro},
+    "gradient_accumulation_steps": "auto",
+    "fp16": {{"enabled": {fp16}}},
+    "bf16": {{"enabled": True}},
+    "zero_optimization": {{
+        "stage": {stage},
+        "overlap_comm": True,
+        "offload_param": {{"device": "cpu", "pin_memory": True}},
+    }},
+}}
+args = TrainingArguments(
+    output_dir="out", bf16=True, per_device_train_batch_size=2, deepspeed=config
+)
+Trainer(model=model, args=args, train_dataset=train_dataset).train()
+"""
+_AGREEING = {"micro": '"auto"', "fp16": False, "stage": 3}
+
+
+def _deepspeed_example(**bad: object) -> Example:
+    return Example(
+        "hf_trainer",
+        "train.py",
+        _DEEPSPEED.format(**{**_AGREEING, **bad}),
+        _DEEPSPEED.format(**_AGREEING),
+    )
+
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU001",
@@ -695,6 +726,7 @@ CHECKS: tuple[Check, ...] = (
                 "swift sft --model Qwen/Qwen2.5-7B-Instruct --bf16 true --fp16 true\n",
                 "swift sft --model Qwen/Qwen2.5-7B-Instruct --bf16 true\n",
             ),
+            _deepspeed_example(fp16=True),
         ),
         sources=(sources.HF_ARGUMENTS, sources.DEEPSPEED_SOURCE),
     ),
@@ -728,6 +760,7 @@ CHECKS: tuple[Check, ...] = (
         "memory it was to free stays taken.",
         fix="Set stage 3, or drop offload_param.",
         impact=_IGNORED,
+        examples=(_deepspeed_example(stage=2),),
         sources=(sources.DEEPSPEED_SOURCE, sources.DEEPSPEED_CONFIG),
     ),
     Check(
@@ -739,6 +772,7 @@ CHECKS: tuple[Check, ...] = (
         why="The Hugging Face integration compares both and raises ValueError.",
         fix='Write "auto" in the DeepSpeed configuration.',
         impact=_FAILS,
+        examples=(_deepspeed_example(micro=4),),
         sources=(sources.HF_DEEPSPEED,),
     ),
     Check(
