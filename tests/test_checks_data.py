@@ -61,7 +61,11 @@ def test_a_loader_without_workers_is_told_how_many() -> None:
     assert "num_workers=4 (4 to 8 per GPU process)" in found.message
     assert found.location.line == 6
     assert found.change is not None
-    assert found.change.text.splitlines() == ["num_workers=4,", "pin_memory=True,"]
+    assert found.change.text.splitlines() == [
+        "num_workers=4,",
+        "pin_memory=True,",
+        "persistent_workers=True,",
+    ]
 
 
 def test_explicit_zero_workers_are_reported_where_they_stand() -> None:

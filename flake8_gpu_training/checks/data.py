@@ -13,6 +13,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
     seen,
+    spelled,
 )
 from flake8_gpu_training.checks._loaders import Loader, merged, training_loaders
 from flake8_gpu_training.checks._programs import calls, first_call, imports
@@ -133,12 +134,22 @@ def _setting_workers(run: Run) -> Judgement:
             "每个 GPU 进程设 4~8 个加载进程，使取数与计算重叠",
             "use 4 to 8 worker processes per GPU, so that loading overlaps computing",
         ),
-        practices={"dataloader_workers": WORKERS},
+        practices=_with_workers(run, setting),
         at=setting,
         # Text is tokenised before training: one worker then keeps up with most models.
         priority=Priority.LOW if few and is_text(run) else None,
         share=0.5 if few else None,
     )
+
+
+def _with_workers(run: Run, workers: Setting) -> dict[str, Any]:
+    """Workers, and what they would be told to have next."""
+    wanted: dict[str, Any] = {"dataloader_workers": WORKERS}
+    kept = run.practice("persistent_workers")
+    repeats = has(run, "persistent_workers") and not _runs_one_epoch(run)
+    if workers.value == 0 and repeats and kept.known and kept.value is False:
+        wanted["persistent_workers"] = True
+    return wanted
 
 
 def _loader_workers(run: Run, loader: Loader) -> Judgement:
@@ -153,7 +164,9 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
     parameters: dict[str, Any] = {"num_workers": WORKERS}
     if loader.on_gpu and loader.value("pin_memory", False) is False:
         parameters["pin_memory"] = True
-    extra = " and pin_memory=True" if "pin_memory" in parameters else ""
+    if _is_iterated_per_epoch(loader) and loader.value("persistent_workers", False) is False:
+        parameters["persistent_workers"] = True
+    extra = "".join(f" and {name}=True" for name in parameters if name != "num_workers")
     return _advise_loader(
         run,
         loader,
@@ -545,9 +558,17 @@ def _lazy(run: Run, setting: Setting) -> Judgement:
         "text is tokenised again at every step",
         Text("训练过程中分词", "samples are tokenised during training"),
         Text("训练前一次性分词", "tokenise once, before training"),
-        parameters={"lazy_tokenize": False},
+        parameters=_eager(run),
         at=setting,
     )
+
+
+def _eager(run: Run) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"lazy_tokenize": False}
+    spelling = spelled(run, {"preprocessing_workers": PREPROCESSING_WORKERS})
+    if spelling and (number(run, "preprocessing_workers") or 1) <= 1:
+        wanted.update(spelling)
+    return wanted
 
 
 def _tokenizes_samples(run: Run) -> Optional[Call]:

@@ -101,9 +101,16 @@ def _rollout(run: Run) -> Judgement:
         "most of a step",
         Text("用训练模型自身生成回答", "the training model itself generates completions"),
         Text("用 vLLM 生成（与训练同卡）", "generate with vLLM on the training GPUs"),
-        parameters={"use_vllm": True, "vllm_mode": "colocate"},
+        parameters={"use_vllm": True, "vllm_mode": "colocate", **_asleep_from_start(run)},
         at=engine,
     )
+
+
+def _asleep_from_start(run: Run) -> dict[str, Any]:
+    if run.framework == "swift":
+        return {"sleep_level": 1}
+    has_sleep = version_of(run, "trl") >= (0, 23)
+    return {"vllm_enable_sleep_mode": True} if has_sleep else {}
 
 
 def _samples_itself(run: Run) -> bool:
@@ -138,7 +145,7 @@ def _sleep_trl(run: Run) -> Judgement:
     engine = _use_vllm(run)
     if not engine.known:
         return cannot_tell(engine)
-    if not is_on(engine) or version_of(run, "trl") < (0, 24):
+    if not is_on(engine) or version_of(run, "trl") < (0, 23):
         return cannot_apply(_NO_ENGINE)
     name = "vllm_enable_sleep_mode"
     return _asleep(run, parameter(run, name, default=False, source=_TRL), True)
