@@ -16,6 +16,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
     seen,
+    spelled,
 )
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
@@ -286,6 +287,8 @@ def _offload(run: Run) -> Judgement:
         )
     if states >= memory and tunes_all(run) is True:
         return off(Text("切分后仍放不下，见 LoRA 建议", "too large even when split: see adapters"))
+    if states >= memory and spelled(run, {"quantization_method": "bnb"}) is not None:
+        return off(Text("切分后仍放不下，见 QLoRA 建议", "too large even when split: see QLoRA"))
     if not _is_sharded(run) and (ranks(run) or 1) > 1:
         return off(Text("先切分模型状态（见 ZeRO/FSDP）", "shard the states first"))
     return advise(

@@ -245,7 +245,8 @@ def _unquantized(run: Run) -> Judgement:
     optional = Text("16 位基座（量化可选）", "16-bit base weights (quantizing is optional)")
     if memory is None or parameters is None:
         return off(optional)
-    weights = 2 * parameters / GIB / _weight_shards(run)
+    # Over several GPUs the weights are split first (ZeRO-3): quantizing is for the rest.
+    weights = 2 * parameters / GIB / max(_weight_shards(run), gpus(run) or 1)
     if weights < memory:
         return off(optional)
     return advise(
