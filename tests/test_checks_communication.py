@@ -102,6 +102,23 @@ def test_overlap_off_in_the_users_own_config_is_found_there(tmp_path: Path) -> N
     assert (finding.location.path, finding.location.line) == ("ds.json", 5)
 
 
+def test_overlap_missing_in_the_users_own_config_is_found_at_its_section(tmp_path: Path) -> None:
+    config = (
+        '{\n  "bf16": {"enabled": "auto"},\n  "zero_optimization": {"stage": 2},\n'
+        '  "train_micro_batch_size_per_gpu": "auto"\n}\n'
+    )
+    script = (
+        "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora "
+        "--deepspeed ds.json\n"
+    )
+    (run,) = runs_of(tmp_path, {"ds.json": config, "train.sh": script})
+    (finding,) = judged(run, "GPU402").findings
+    assert (finding.location.path, finding.location.line) == ("ds.json", 3)
+    stage_3 = config.replace('"stage": 2', '"stage": 3')
+    (run,) = runs_of(tmp_path, {"ds.json": stage_3, "train.sh": script})
+    assert judged(run, "GPU402").findings == ()  # DeepSpeed overlaps by itself at stage 3
+
+
 def test_compression_is_for_slow_networks_only() -> None:
     assert status(two_nodes(), "GPU403") is Status.DISABLED
     assert status(hand_made(processes=8), "GPU403") is Status.NOT_APPLICABLE

@@ -177,6 +177,14 @@ def test_the_batch_is_the_product(total: str, count: int, tmp_path: Path) -> Non
     assert all("set train_batch_size to 128" in message for message in found)
 
 
+@pytest.mark.parametrize(("total", "count"), [(32, 1), (16, 0)])
+def test_auto_in_the_batch_is_what_the_trainer_has(total: int, count: int, tmp_path: Path) -> None:
+    config = ZERO.format(stage=2, micro='"auto"', steps='"auto"', total=total)
+    program = TRAINER.format('bf16=True, per_device_train_batch_size=2, deepspeed="ds.json",')
+    files = {"ds_json": config, "train_py": program, "run_sh": LAUNCH.format(ranks=8)}
+    assert len(messages(tmp_path, "GPU014", **files)) == count
+
+
 def test_the_batch_is_not_reckoned_without_the_number_of_ranks(tmp_path: Path) -> None:
     config = ZERO.format(stage=2, micro="4", steps="4", total="64")
     script = "NPROC_PER_NODE=$GPUS swift sft --model Qwen/Qwen2.5-7B --deepspeed ds.json\n"

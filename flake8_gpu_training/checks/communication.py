@@ -29,7 +29,7 @@ from flake8_gpu_training.checks.base import (
     Judgement,
     Priority,
 )
-from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.facts import Call, Document, Setting, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -112,7 +112,7 @@ def _overlap(run: Run) -> Judgement:
         return _overlap_of_ddp(run, setting)
     if not setting.known:
         return cannot_tell(setting)
-    if run.deepspeed is None or not setting.explicit:
+    if run.deepspeed is None:
         return off(
             Text(
                 "预设配置关闭 overlap_comm 以节省缓冲区显存",
@@ -126,8 +126,16 @@ def _overlap(run: Run) -> Judgement:
         Text("DeepSpeed 配置中 overlap_comm 未开启", "overlap_comm is off in the DeepSpeed config"),
         Text("在 zero_optimization 中设置 overlap_comm: true", "set overlap_comm: true"),
         snippet=Snippet('set "overlap_comm": true', change.text, change.language, change.edits),
-        at=setting,
+        at=setting if setting.explicit else _section(run.deepspeed),
     )
+
+
+def _section(document: Document) -> Optional[Setting]:
+    """``zero_optimization``, where a missing setting of it would be written."""
+    entry = document.root.mapping.get("zero_optimization")
+    if entry is None:
+        return None
+    return Setting("zero_optimization", "without overlap_comm", entry.location)
 
 
 def _overlap_of_ddp(run: Run, setting: Setting) -> Judgement:

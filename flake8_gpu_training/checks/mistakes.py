@@ -325,7 +325,7 @@ def _arithmetic(run: Run) -> Iterator[Fault]:
         return
     if any((number(run, name) or 1) > 1 for name in _MODEL_PARALLEL):
         return  # the data-parallel size is then not the number of ranks
-    micro = _factor(run, "train_micro_batch_size_per_gpu", "per_device_train_batch_size")
+    micro = _factor(run, "train_micro_batch_size_per_gpu", "micro_batch_size")
     steps = _factor(run, "gradient_accumulation_steps", "gradient_accumulation_steps")
     if micro is None or steps is None or micro * steps * world == total.value:
         return
@@ -350,13 +350,20 @@ _MODEL_PARALLEL = (
 )
 
 
-def _factor(run: Run, dotted: str, parameter: str) -> Optional[int]:
-    """A factor of the batch: the DeepSpeed config's number, or the parameter behind "auto"."""
-    entry = _entry(run.deepspeed, dotted)
-    if entry is not None and entry.value != "auto":
-        return entry.value if isinstance(entry.value, int) else None
-    value = _value(run, parameter)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _factor(run: Run, dotted: str, practice: str) -> Optional[int]:
+    """A factor of the batch: the DeepSpeed config's number, or the trainer's behind "auto".
+
+    DeepSpeed alone knows no "auto" and reckons a missing factor from the others.
+    """
+    node = run.deepspeed.get(dotted) if run.deepspeed is not None else None
+    if node is None or node.value != "auto":
+        value = node.value if node is not None else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    setting = run.practice(practice)
+    value = setting.value
+    if run.framework not in _ON_TRAINER or isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value
 
 
 # --- GPU015: the best model -------------------------------------------------------------

@@ -475,7 +475,7 @@ def _auto_tp(run: Run) -> Judgement:
     stage = run.practice("zero_stage")
     if stage.known and stage.value == 3:
         return cannot_apply(Text("AutoTP 不支持 ZeRO-3", "AutoTP goes with stages 0 to 2"))
-    if not setting.known:
+    if not setting.known and (run.is_open or _has_parameter(run, "autotp_size")):
         return cannot_tell(setting)
     return off(Text("未用 AutoTP", "AutoTP is off"))
 
