@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--fail-under", type=_percent, metavar="PERCENT", help="exit 1 below this attainment")
     add("--sarif", action="store_true", help=f"also write {_SARIF}")
-    add("--jobs", type=_positive, default=1, metavar="N", help="files read at a time")
+    add("--jobs", type=_positive, default=1, metavar="N", help="accepted; files are read in turn")
     add("--quiet", action="store_true", help="no summary and no progress bar")
     add("--version", action="version", version=f"%(prog)s {__version__}")
     return parser
