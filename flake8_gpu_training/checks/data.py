@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
@@ -810,10 +811,10 @@ CHECKS: tuple[Check, ...] = (
             Item("general", "F", "worker-processes", 2),
             Item("swift", "H", "dataloader-workers", 1),
         ),
-        impact=Impact(
-            throughput=(10, 30),
-            note=Text("取决于取数占比", "depends on the share of loading in a step"),
-            source=_PYTORCH_TUNING,
+        impact=by_class(
+            Priority.MEDIUM,
+            _PYTORCH_TUNING,
+            Text("取决于取数占比", "depends on the share of loading in a step"),
         ),
         examples=(
             _loader_example("", _ALL_ON),
@@ -835,10 +836,10 @@ CHECKS: tuple[Check, ...] = (
         fix="Set pin_memory=True and copy batches with non_blocking=True.",
         ignore="Host memory is short, or the run trains on the CPU.",
         items=(Item("general", "F", "pin-memory", 1),),
-        impact=Impact(
-            throughput=(2, 10),
-            note=Text("样本越大收益越高", "more for larger samples"),
-            source=_PYTORCH_TUNING,
+        impact=by_class(
+            Priority.MEDIUM,
+            _PYTORCH_TUNING,
+            Text("样本越大收益越高", "more for larger samples"),
         ),
         examples=(_loader_example(", num_workers=4, persistent_workers=True", _ALL_ON),),
         sources=(_PYTORCH_DATA, _PYTORCH_TUNING, _HF_ARGUMENTS),
@@ -854,10 +855,8 @@ CHECKS: tuple[Check, ...] = (
         fix="Set persistent_workers=True (dataloader_persistent_workers).",
         ignore="Epochs are long, or the dataset must be re-created per epoch.",
         items=(Item("swift", "H", "persistent-workers", 1),),
-        impact=Impact(
-            throughput=(0, 5),
-            note=Text("短 epoch 收益更高", "more for short epochs"),
-            source=_PYTORCH_DATA,
+        impact=by_class(
+            Priority.LOW, _PYTORCH_DATA, Text("短 epoch 收益更高", "more for short epochs")
         ),
         examples=(
             _loader_example(", num_workers=4, pin_memory=True", _ALL_ON),
@@ -878,10 +877,10 @@ CHECKS: tuple[Check, ...] = (
             Item("general", "F", "prefetch", 1),
             Item("swift", "H", "prefetch-factor", 1),
         ),
-        impact=Impact(
-            throughput=(0, 10),
-            note=Text("取数耗时波动大时", "where loading times vary"),
-            source=_PYTORCH_DATA,
+        impact=by_class(
+            Priority.MEDIUM,
+            _PYTORCH_DATA,
+            Text("取数耗时波动大时", "where loading times vary"),
         ),
         examples=(_loader_example(f"{_ALL_ON}, prefetch_factor=1", _ALL_ON),),
         sources=(_PYTORCH_DATA, _SWIFT_ARGUMENTS),
@@ -896,10 +895,10 @@ CHECKS: tuple[Check, ...] = (
         "system; with a file per sample that outweighs reading it.",
         fix="Pack samples into tar shards (WebDataset), TFRecord, Parquet or Arrow.",
         items=(Item("general", "F", "small-file-merging", 1),),
-        impact=Impact(
-            throughput=(10, 30),
-            note=Text("网络存储上的大量小文件", "many small files on network storage"),
-            source="https://github.com/webdataset/webdataset",
+        impact=by_class(
+            Priority.MEDIUM,
+            "https://github.com/webdataset/webdataset",
+            Text("网络存储上的大量小文件", "many small files on network storage"),
         ),
         difficulty="medium",
         sources=("https://github.com/webdataset/webdataset",),
@@ -914,8 +913,10 @@ CHECKS: tuple[Check, ...] = (
         "per epoch.",
         fix="Give the DataLoader a fixed batch_size.",
         items=(Item("general", "F", "minibatching", 1),),
-        impact=Impact(
-            note=Text("显存随批大小线性增长", "memory grows with the batch"), source=_PYTORCH_DATA
+        impact=by_class(
+            Priority.MEDIUM,
+            _PYTORCH_DATA,
+            Text("显存随批大小线性增长", "memory grows with the batch"),
         ),
         examples=(
             Example(
@@ -972,10 +973,10 @@ CHECKS: tuple[Check, ...] = (
         fix="Tokenise once with datasets.map(num_proc=...) and load the saved result.",
         ignore="Augmentation needs the raw text, or the dataset is streamed.",
         items=(Item("general", "F", "offline-preprocessing", 1),),
-        impact=Impact(
-            throughput=(5, 20),
-            note=Text("取决于分词占比", "depends on the share of tokenising"),
-            source="https://huggingface.co/docs/datasets/process",
+        impact=by_class(
+            Priority.MEDIUM,
+            "https://huggingface.co/docs/datasets/process",
+            Text("取决于分词占比", "depends on the share of tokenising"),
         ),
         examples=(
             Example(
@@ -1038,9 +1039,10 @@ def train(model, loader, optimizer):
         "GPUs wait for it, at every start of the job.",
         fix="Set the number of preprocessing processes (8 or more on a host with the cores).",
         items=(Item("swift", "H", "preprocessing-workers", 1),),
-        impact=Impact(
-            note=Text("只缩短启动时间", "shortens the start only"),
-            source="https://huggingface.co/docs/datasets/process#multiprocessing",
+        impact=by_class(
+            Priority.LOW,
+            "https://huggingface.co/docs/datasets/process#multiprocessing",
+            Text("只缩短启动时间", "shortens the start only"),
         ),
         examples=(
             _swift_lacks("dataset_num_proc 8"),

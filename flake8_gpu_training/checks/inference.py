@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Judge,
     advise,
@@ -297,7 +298,7 @@ CHECKS: tuple[Check, ...] = (
         fix="Set use_vllm with vllm_mode colocate (or a server on GPUs of its own).",
         ignore="Completions are a few tokens long.",
         items=_item("vllm-rollout", 2),
-        impact=Impact(throughput=(50, 200), source=_TRL_VLLM),
+        impact=by_class(Priority.HIGH, _TRL_VLLM),
         difficulty="medium",
         examples=_script(""),
         sources=(_TRL_VLLM, _MIXIN, _TRL),
@@ -324,7 +325,14 @@ CHECKS: tuple[Check, ...] = (
         why="A colocated engine reserves a large part of the GPU that the update could use.",
         fix="Set sleep_level 1 (weights to CPU, KV cache dropped) or 2.",
         items=_item("sleep-level", 1, "overlap"),
-        impact=Impact(memory=(-50, -20), source=_VLLM_SLEEP),
+        impact=Impact(
+            memory=(-90, -30),
+            note=Text(
+                "训练阶段释放 vLLM 占用的份额（vllm_gpu_memory_utilization）",
+                "during the update: the share given to vLLM (vllm_gpu_memory_utilization)",
+            ),
+            source=_VLLM_SLEEP,
+        ),
         examples=_script(_COLOCATE.replace("    --sleep_level 1 \\\n", "")),
         sources=(_VLLM_SLEEP, _MIXIN),
     ),
@@ -361,7 +369,11 @@ CHECKS: tuple[Check, ...] = (
         why="GRPO takes a completion's advantage from its group; small groups are noisy.",
         fix="Sample 8 or more completions per prompt.",
         items=_item("grpo-sampling", 1),
-        impact=Impact(note=Text("收敛稳定性", "convergence"), source=_GRPO),
+        impact=Impact(
+            throughput=(0, 0),
+            note=Text("收敛更稳定，不影响吞吐", "steadier convergence, the same throughput"),
+            source=_GRPO,
+        ),
         examples=_script(_COLOCATE.replace("num_generations 8", "num_generations 2")),
         sources=(_GRPO, _MIXIN, _TRL),
     ),
@@ -386,7 +398,7 @@ CHECKS: tuple[Check, ...] = (
         why="All completions of a group start from the same prompt.",
         fix="Leave vllm_enable_prefix_caching on.",
         items=_item("prefix-caching", 0.5),
-        impact=Impact(throughput=(0, 10), source=_VLLM_PREFIX),
+        impact=by_class(Priority.LOW, _VLLM_PREFIX),
         examples=_script(_COLOCATE + "    --vllm_enable_prefix_caching false \\\n"),
         sources=(_VLLM_PREFIX, _MIXIN),
     ),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Optional
 
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
     cannot_tell,
@@ -22,7 +23,6 @@ from flake8_gpu_training.checks.base import (
     Evidence,
     Example,
     Finding,
-    Impact,
     Item,
     Judgement,
     Priority,
@@ -334,10 +334,10 @@ CHECKS: tuple[Check, ...] = (
         fix="Copy the data to local SSD or storage in the same region before the run.",
         ignore="A local cache stands in front of the bucket.",
         items=(Item("general", "I", "storage-colocation", 1),),
-        impact=Impact(
-            throughput=(30, 100),
-            note=Text("跨城读取时", "where data cross regions"),
-            source="https://docs.mosaicml.com/projects/streaming/",
+        impact=by_class(
+            Priority.HIGH,
+            "https://docs.mosaicml.com/projects/streaming/",
+            Text("跨城读取时", "where data cross regions"),
         ),
         examples=(
             Example(
@@ -360,10 +360,10 @@ CHECKS: tuple[Check, ...] = (
         fix="Copy the data to local NVMe or a parallel file system before the run.",
         ignore="The mount is fast, or the data are read once into memory.",
         items=(Item("general", "I", "storage-medium", 1),),
-        impact=Impact(
-            throughput=(30, 100),
-            note=Text("受存储限制时", "where storage limits the run"),
-            source="https://github.com/webdataset/webdataset",
+        impact=by_class(
+            Priority.HIGH,
+            "https://github.com/webdataset/webdataset",
+            Text("受存储限制时", "where storage limits the run"),
         ),
         examples=(
             Example(
@@ -385,7 +385,7 @@ CHECKS: tuple[Check, ...] = (
         fix="Save every few hundred steps, or asynchronously.",
         ignore="Nodes fail often, or checkpoints are small.",
         items=(Item("general", "I", "checkpoint-frequency", 1),),
-        impact=Impact(throughput=(0, 10), source=_HF_ARGUMENTS),
+        impact=by_class(Priority.LOW, _HF_ARGUMENTS),
         examples=(_trainer("save_steps=10", "save_steps=500"),),
         sources=(_HF_ARGUMENTS,),
     ),
@@ -399,7 +399,7 @@ CHECKS: tuple[Check, ...] = (
         fix="Set logging_steps to 10 or more.",
         ignore="Steps take many seconds.",
         items=(Item("general", "I", "logging-frequency", 1),),
-        impact=Impact(throughput=(0, 3), source=_PYTORCH_TUNING),
+        impact=by_class(Priority.LOW, _PYTORCH_TUNING),
         examples=(_trainer("logging_steps=1", "logging_steps=10"),),
         sources=(_PYTORCH_TUNING, _HF_ARGUMENTS),
     ),
@@ -412,7 +412,7 @@ CHECKS: tuple[Check, ...] = (
         why="Sending metrics at every step costs a synchronisation and network traffic.",
         fix="Report every 10 steps or more, or with the logs.",
         items=(Item("general", "I", "progress-reporting-frequency", 1),),
-        impact=Impact(throughput=(0, 3), source=_PYTORCH_TUNING),
+        impact=by_class(Priority.LOW, _PYTORCH_TUNING),
         examples=(
             Example(
                 "generic",

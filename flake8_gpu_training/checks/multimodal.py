@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
@@ -183,10 +184,8 @@ CHECKS: tuple[Check, ...] = (
         "large images decide the peak of memory.",
         fix="Bound the pixels per image (max_pixels).",
         items=(Item("general", "H", "dynamic-resolution", 1),),
-        impact=Impact(
-            memory=(-30, 0),
-            note=Text("取决于图像大小", "depends on the size of the images"),
-            source=_QWEN,
+        impact=by_class(
+            Priority.LOW, _QWEN, Text("取决于图像大小", "depends on the size of the images")
         ),
         examples=(Example("swift", "train.sh", _SCRIPT, _BOUNDED),),
         sources=(_QWEN, _SWIFT),
