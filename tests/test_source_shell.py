@@ -585,3 +585,7 @@ def test_an_unknown_argument_stays_unknown() -> None:
     word = Word(Unknown("from a template"), Location("job.yaml", 9, 9), "{{ model }}")
     command = command_from_argv([*argv("vllm", "serve"), word])
     assert isinstance(command.words[2].value, Unknown)
+
+
+def test_a_wrapper_that_ends_in_a_flag_without_its_value_is_read() -> None:
+    assert [command.name for command in read("srun -N").commands] == ["srun"]

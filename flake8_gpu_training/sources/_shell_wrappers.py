@@ -215,6 +215,8 @@ def _unwrap(name: str, wrapper: _Wrapper, words: Sequence[str]) -> Optional[Unwr
             break
         assignments.append(at)
         at += 1
+    # A flag that ends the command has no value to skip.
+    at = min(at, len(words))
     dashes = at > 1 and words[at - 1] == "--"
     if not dashes:
         at += wrapper.operands
