@@ -10,11 +10,13 @@ the allocator's fragmentation and a framework's own buffers are not in the files
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Optional
 
+from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Model, Run, RunKind
 
 GIB = 1024**3
@@ -92,6 +94,7 @@ class _Shape:
     heads: int
     kv_heads: int
     vocabulary: int
+    intermediate: Optional[int] = None
 
 
 def estimate(run: Run) -> Optional[MemoryEstimate]:
@@ -144,7 +147,18 @@ def lora_parameters(model: Model, rank: int) -> Optional[float]:
     return None if shape is None else _adapter_parameters(shape, rank)
 
 
+# A name with this part left out is that of the language model it was built on: Qwen2.5-VL-7B
+# on Qwen2.5-7B, Qwen3-Embedding-4B on Qwen3-4B (the models' technical reports).
+_BUILT_ON = re.compile(r"(?i)^(.*?qwen[\d.]+)-(?:vl|embedding|reranker)-(\d.*)$")
+
+
 def _shape(model: Model) -> Optional[_Shape]:
+    if model.name and not model.layers:
+        built_on = _BUILT_ON.match(model.name)
+        if built_on is not None:
+            language = model_of(f"{built_on.group(1)}-{built_on.group(2)}")
+            sizes = [size for size in (model.parameters, language.parameters) if size]
+            model = replace(language, parameters=max(sizes, default=None))
     if not model.parameters or not model.layers or not model.hidden_size or not model.heads:
         return None
     return _Shape(
@@ -154,6 +168,7 @@ def _shape(model: Model) -> Optional[_Shape]:
         model.heads,
         model.kv_heads or model.heads,
         model.vocabulary or 0,
+        model.intermediate_size,
     )
 
 
@@ -184,7 +199,9 @@ def _adapter_parameters(shape: _Shape, rank: int) -> float:
 
 
 def _intermediate(shape: _Shape) -> float:
-    """Width of a gated feed-forward block, from the parameters a layer has left for it."""
+    """Width of a gated feed-forward block; from what a layer has left for it if not known."""
+    if shape.intermediate is not None:
+        return shape.intermediate
     key = shape.hidden / shape.heads * shape.kv_heads
     attention = 2 * shape.hidden**2 + 2 * shape.hidden * key
     body = shape.parameters - 2 * shape.vocabulary * shape.hidden
@@ -351,8 +368,15 @@ def _activations(run: Run, shape: _Shape, tokens: float) -> dict[str, float]:
         held = per_layer * shape.layers
     # BF16 logits, their FP32 copy, its log-softmax and gradient; a fused loss keeps none.
     fused = run.value("liger_kernel") is True or run.value("unsloth") is True
-    logits = 0.0 if fused else tokens * shape.vocabulary * 14.0
+    logits = 0.0 if fused or not _predicts_tokens(run) else tokens * shape.vocabulary * 14.0
     return {"activations": held / tensor / GIB, "logits": logits / tensor / GIB}
+
+
+def _predicts_tokens(run: Run) -> bool:
+    """Whether the head is the vocabulary's; embeddings, classes and rewards need none."""
+    task = run.settings.get("task_type")
+    headless = task is not None and task.value in ("embedding", "seq_cls", "reranker")
+    return not headless and run.value("algorithm") != "rm"
 
 
 def _fits(run: Run, low: float, high: float) -> Optional[bool]:

@@ -98,6 +98,35 @@ NOTED = [
 ]
 
 
+def test_a_vision_language_model_has_the_shape_of_its_language_model() -> None:
+    noted = 36.0  # ms-swift examples/train/packing/qwen2_5_vl.sh
+    found = estimate(
+        run_of(
+            "Qwen/Qwen2.5-VL-7B-Instruct",
+            4,
+            tuning="lora",
+            zero_stage=2,
+            packing=True,
+            max_length=8192,
+            attention="flash_attention_2",
+        )
+    )
+    assert found is not None
+    assert found.low <= noted <= found.high
+    assert found.total == pytest.approx(noted, rel=0.15)
+
+
+def test_an_embedding_model_computes_no_logits() -> None:
+    run = run_of("Qwen/Qwen3-Embedding-4B", tuning="lora")
+    task = Setting("task_type", "embedding", AT)
+    found = estimate(replace(run, settings={"task_type": task}))
+    assert found is not None
+    assert found.parts["logits"] == 0
+    with_logits = estimate(run)
+    assert with_logits is not None
+    assert with_logits.parts["logits"] > 0
+
+
 @pytest.mark.parametrize(("noted", "model", "ranks", "practices"), NOTED)
 def test_noted_memory_lies_in_the_range(
     noted: float, model: str, ranks: int, practices: dict[str, Any]
