@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ SCHEMA = json.loads(
         Path(__file__).parent.parent / "report_builder/schema/static-analysis-report.schema.json"
     ).read_text()
 )
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 MAIN = "static-analysis-report.md"
 GENERAL = "v0_training-acceleration-audit-report.md"
 SWIFT = "v0_swift-optimization-report.md"
@@ -116,6 +118,23 @@ def test_the_patch_applies_and_its_findings_go(project: Path) -> None:
     assert not patched & left
     assert not left - {r["code"] for r in before["recommendations"]}
     assert after["audits"][1]["attainment"] > before["audits"][1]["attainment"]
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.iterdir() if path.is_dir()))
+def test_a_patch_removes_findings_and_adds_none(tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    shutil.copytree(FIXTURES / name, root)
+    assert main([str(root), "--quiet"]) == 0
+    before = read_json(out_of(root))
+    patch = out_of(root) / "recommended.patch"
+    if not patch.exists():
+        assert all(entry["patch"] is None for entry in before["recommendations"])
+        return
+    subprocess.run(["git", "apply", "-p1", str(patch)], cwd=root, check=True)
+    assert main([str(root), "--quiet"]) == 0
+    after = read_json(out_of(root))
+    codes = [{entry["code"] for entry in data["recommendations"]} for data in (before, after)]
+    assert codes[1] < codes[0]
 
 
 def test_each_recommendations_own_patch_applies(project: Path) -> None:
