@@ -200,17 +200,36 @@ for batch in train_loader:
 # --- Preference losses ---
 
 
-def preference(how: str, liger: bool, framework: str = "hf_trainer") -> Run:
-    return hand_made(framework, practices={"algorithm": how, "liger_kernel": liger})
+def preference(how: str, version: str, framework: str = "hf_trainer", **settings: Any) -> Run:
+    return hand_made(
+        framework,
+        practices={"algorithm": how},
+        settings=settings,
+        versions={"trl": version},
+    )
 
 
-def test_fused_losses_come_with_liger_where_the_trainer_has_them() -> None:
-    assert status(preference("dpo", True), "GPU607") is Status.ENABLED
-    lacking = judged(preference("dpo", False), "GPU607")
-    assert lacking.status is Status.RECOMMENDED
-    assert lacking.findings == ()  # the diagnostic is that of the Liger kernels
-    assert status(preference("dpo", False, "llamafactory"), "GPU607") is Status.NOT_APPLICABLE
-    assert status(preference("sft", False), "GPU607") is Status.NOT_APPLICABLE
+@pytest.mark.parametrize(
+    ("version", "switch"), [("0.24.0", "use_liger_loss"), ("1.8.0", "use_liger_kernel")]
+)
+def test_the_fused_loss_is_advised_under_the_name_of_the_version(version: str, switch: str) -> None:
+    (found,) = judged(preference("dpo", version), "GPU607").findings
+    assert switch in found.message
+    assert status(preference("dpo", version, **{switch: True}), "GPU607") is Status.ENABLED
+
+
+def test_the_fused_loss_is_no_advice_where_the_trainer_has_none() -> None:
+    for run in (
+        preference("dpo", "1.16.0"),
+        preference("dpo", "0.24.0", "llamafactory"),
+        preference("sft", "0.24.0"),
+    ):
+        assert status(run, "GPU607") is Status.NOT_APPLICABLE
+
+
+def test_the_fused_loss_does_not_go_with_a_reference_computed_ahead() -> None:
+    run = preference("dpo", "0.24.0", precompute_ref_log_probs=True)
+    assert status(run, "GPU607") is Status.DISABLED
 
 
 # --- Rollouts ---

@@ -611,6 +611,8 @@ def _preprocessing(run: Run) -> Judgement:
         return cannot_tell(setting)
     if _streams(run) or run.value("pretokenized") is True:
         return cannot_apply(Text("训练前没有预处理", "nothing is preprocessed before training"))
+    if algorithm(run) in ROLLOUT:
+        return off(Text("提示词在生成时分词", "prompts are tokenised when they are answered"))
     lazy = parameter(run, "lazy_tokenize")
     if is_on(lazy) or (run.framework == "swift" and not is_text(run) and not lazy.explicit):
         return cannot_apply(Text("取样本时才分词", "samples are tokenised when fetched"))

@@ -14,8 +14,9 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
+from flake8_gpu_training.checks._kernels import liger_supports
 from flake8_gpu_training.checks._programs import first_call, imports
-from flake8_gpu_training.checks._scale import GIB, gpus, memory_gib, number, text
+from flake8_gpu_training.checks._scale import GIB, gpus, is_cuda, memory_gib, number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
     PREFERENCE,
@@ -38,7 +39,8 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Setting
-from flake8_gpu_training.frameworks.reading import find
+from flake8_gpu_training.frameworks.reading import find, version_of
+from flake8_gpu_training.frameworks.swift import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import model_states
 from flake8_gpu_training.runs.model import Run
@@ -313,33 +315,49 @@ def _alignment(run: Run) -> Judgement:
         return Judgement(Status.ENABLED, evidence=(shown,), current=said)
     if how is None:
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
-    if how not in (*PREFERENCE, "grpo", "gkd"):
+    if how not in (*PREFERENCE, "gkd"):
         return cannot_apply(Text(f"{how} 训练", f"a {how} run"))
-    if not _has_fused_loss(run, how):
+    switch = _fused_loss_switch(run, how)
+    if switch is None:
         return cannot_apply(
             Text("该框架没有融合的对齐损失", "the framework has no fused loss for it")
         )
-    liger = run.practice("liger_kernel")
-    if not liger.known:
-        return cannot_tell(liger)
-    return on(liger) if liger.value is True else _unfused(run, how)
+    setting = parameter(run, switch, default=False)
+    if not setting.known:
+        return cannot_tell(setting)
+    return on(setting) if is_on(setting) else _unfused(run, how, setting)
 
 
-def _has_fused_loss(run: Run, how: str) -> bool:
-    """TRL's DPO, KTO and GRPO trainers and ms-swift's GRPO and GKD ones call Liger's losses."""
-    fused = {"hf_trainer": ("dpo", "kto", "grpo"), "swift": ("grpo", "gkd")}
-    return how in fused.get(run.framework, ())
+def _fused_loss_switch(run: Run, how: str) -> Optional[str]:
+    """The parameter that turns Liger's chunked loss on, where the trainer has one.
+
+    TRL's DPO and KTO trainers had it until 1.14, first under a name of its own; ms-swift's
+    GKD trainer takes Liger's divergence.
+    """
+    if run.framework == "swift":
+        return "use_liger_kernel" if how == "gkd" and not is_megatron(run) else None
+    version = version_of(run, "trl")
+    if run.framework != "hf_trainer" or how not in ("dpo", "kto") or version >= (1, 15):
+        return None
+    return "use_liger_kernel" if version >= (1,) else "use_liger_loss"
 
 
-def _unfused(run: Run, how: str) -> Judgement:
-    """Without diagnostic: the switch is that of the Liger kernels, which have their own."""
-    return Judgement(
-        Status.RECOMMENDED,
-        current=Text(f"{how} 损失未融合", f"the {how} loss is not fused"),
-        action=Text(
-            "启用 Liger Kernel：分块计算对齐损失，不产生完整 logits",
-            "use Liger kernels: the loss is computed in chunks without full logits",
+def _unfused(run: Run, how: str, setting: Setting) -> Judgement:
+    # The fused loss computes the reference in the same pass: none may be computed ahead.
+    ahead = parameter(run, "precompute_ref_log_probs", default=False)
+    if liger_supports(run) is not True or not is_cuda(run) or is_on(ahead):
+        return off(Text(f"{how} 损失未融合（可选）", f"the {how} loss is not fused (optional)"))
+    return advise(
+        run,
+        f"the {how} loss holds full logits of chosen and rejected answers under two models "
+        "(pip install liger-kernel)",
+        Text(f"{how} 损失未融合", f"the {how} loss is not fused"),
+        Text(
+            "使用 Liger 分块损失，不产生完整 logits",
+            "use Liger's chunked loss, which never holds all logits",
         ),
+        parameters={setting.name: True},
+        at=setting,
     )
 
 
@@ -649,8 +667,16 @@ CHECKS: tuple[Check, ...] = (
         "models; full logits of each are the peak of memory.",
         fix="Use Liger's chunked losses, which never hold all logits.",
         items=(Item("general", "G", "alignment-loss", 1),),
-        impact=Impact(memory=(-50, -10), source=_LIGER),
-        sources=(_LIGER, "trl 1.16, dpo_config.py", "ms-swift 4.6.0, rlhf_trainers"),
+        impact=Impact(
+            memory=(-80, -10),
+            note=Text("上限为官方数据", "the upper end is the makers' own figure"),
+            source=_LIGER,
+        ),
+        sources=(
+            _LIGER,
+            "trl 0.22.2 to 1.16.0, dpo_trainer.py and kto_trainer.py",
+            "ms-swift 4.6.0, rlhf_trainers/gkd_trainer.py",
+        ),
     ),
     Check(
         "GPU608",
