@@ -142,12 +142,15 @@ def test_dense_models_have_no_experts_to_spread() -> None:
     assert status(run, "GPU106") is Status.NOT_APPLICABLE
 
 
-def test_experts_under_megatron_are_advised_to_be_spread() -> None:
-    practices = {"expert_parallel": 1, "megatron": True}
-    run = hand_made("llamafactory", processes=8, practices=practices, model=MIXTURE)
-    assert status(run, "GPU106") in (Status.RECOMMENDED, Status.DISABLED)
+def test_experts_are_advised_to_be_spread_where_megatron_drives(tmp_path: Path) -> None:
+    script = "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-30B-A3B --dataset data.jsonl\n"
+    (run,) = runs_of(tmp_path, {"train.sh": script})
+    answer = judged(run, "GPU106")
+    assert answer.findings[0].message.startswith("set --expert_model_parallel_size 8")
     on = hand_made(processes=8, practices={"expert_parallel": 8}, model=MIXTURE)
     assert status(on, "GPU106") is Status.ENABLED
+    dense_back_end = hand_made(processes=8, practices={"expert_parallel": 1}, model=MIXTURE)
+    assert status(dense_back_end, "GPU106") is Status.DISABLED
 
 
 def test_experts_of_an_unknown_model_are_not_known() -> None:

@@ -1,4 +1,4 @@
-"""No check raises, whatever values a run's practices and settings have."""
+"""Every check answers whatever a run holds, and together they serve the audits in full."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import random
 from typing import Any
 
 import pytest
-from checks_support import LLM_7B, hand_made
+from checks_support import LLM_7B, hand_made, items_of
 
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.runs.model import PRACTICES, Hardware, Model, RunKind
+from report_builder.audits import audit_of
 
 VALUES: tuple[Any, ...] = (
     Unknown("computed"),
@@ -92,3 +93,24 @@ def test_no_check_raises(seed: int) -> None:
             assert answer.action.en, check.code
             assert check.code.startswith("GPU0") or answer.change is not None, check.code
             assert check.impact.source or check.impact.note.en, check.code
+
+
+@pytest.mark.parametrize("audit", ["general", "swift"])
+def test_every_item_of_the_audit_is_served(audit: str) -> None:
+    listed = audit_of(audit)
+    assert listed is not None
+    for category in listed.categories:
+        wanted = {identifier for identifier, _ in category.items}
+        assert {item.id for item in items_of(audit, category.id)} == wanted, category.id
+
+
+@pytest.mark.parametrize("audit", ["general", "swift"])
+def test_the_best_run_earns_each_category_exactly(audit: str) -> None:
+    listed = audit_of(audit)
+    assert listed is not None
+    for category in listed.categories:
+        best: dict[str, float] = {}
+        for item in items_of(audit, category.id):
+            key = f"group {item.group}" if item.group else item.id
+            best[key] = max(best.get(key, 0.0), item.points)
+        assert sum(best.values()) == category.maximum, category.id
