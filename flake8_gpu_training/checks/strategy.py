@@ -342,10 +342,18 @@ def _fused_loss_switch(run: Run, how: str) -> Optional[str]:
     return "use_liger_kernel" if version >= (1,) else "use_liger_loss"
 
 
+# The fused losses refuse a reference computed ahead, another loss beside, and parts of logits.
+_REFUSED_BY_FUSED_LOSS = (
+    "precompute_ref_log_probs",
+    "sft_alpha",
+    "gkd_logits_topk",
+    "teacher_model_server",
+)
+
+
 def _unfused(run: Run, how: str, setting: Setting) -> Judgement:
-    # The fused loss computes the reference in the same pass: none may be computed ahead.
-    ahead = parameter(run, "precompute_ref_log_probs", default=False)
-    if liger_supports(run) is not True or not is_cuda(run) or is_on(ahead):
+    refused = find(run, *_REFUSED_BY_FUSED_LOSS)
+    if liger_supports(run) is not True or not is_cuda(run) or refused is not None:
         return off(Text(f"{how} 损失未融合（可选）", f"the {how} loss is not fused (optional)"))
     return advise(
         run,
@@ -522,6 +530,24 @@ def _script(gpu: str, count: int, model: str, tuning: str, extra: str) -> str:
     return _SCRIPT.format(gpu=gpu, count=count, model=model, tuning=tuning, extra=flags)
 
 
+_DISTILL = """\
+NPROC_PER_NODE=8 swift rlhf \\
+    --rlhf_type gkd \\
+    --model Qwen/Qwen2.5-7B-Instruct \\
+    --teacher_model Qwen/Qwen2.5-14B-Instruct \\
+    --tuner_type full \\
+    --torch_dtype bfloat16 \\
+    --attn_impl flash_attn \\
+    --deepspeed zero3 \\
+    --dataset AI-ModelScope/alpaca-gpt4-data-en \\
+    --max_length 4096 \\
+    --use_vllm true \\
+    --vllm_mode colocate \\
+    --sleep_level 1 \\
+    --dataloader_num_workers 4 \\
+{liger}    --output_dir output/gkd
+"""
+
 _72B = ("h100", 8, "Qwen/Qwen2.5-72B-Instruct")
 _32B = ("rtx4090", 1, "Qwen/Qwen2.5-32B-Instruct")
 _WARM = "warmup_ratio 0.05"
@@ -671,6 +697,14 @@ CHECKS: tuple[Check, ...] = (
             memory=(-80, -10),
             note=Text("上限为官方数据", "the upper end is the makers' own figure"),
             source=_LIGER,
+        ),
+        examples=(
+            Example(
+                "swift",
+                "gkd.sh",
+                _DISTILL.replace("{liger}", ""),
+                _DISTILL.replace("{liger}", "    --use_liger_kernel true \\\n"),
+            ),
         ),
         sources=(
             _LIGER,
