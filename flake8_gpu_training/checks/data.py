@@ -765,8 +765,8 @@ lr_scheduler_type: cosine
 """
 
 
-def _llamafactory_lacks(name: str) -> Example:
-    kept = [line for line in _LLAMAFACTORY.splitlines() if not line.startswith(f"{name}:")]
+def _llamafactory_lacks(*names: str) -> Example:
+    kept = [line for line in _LLAMAFACTORY.splitlines() if not line.startswith(names)]
     return Example("llamafactory", "train.yaml", "\n".join(kept) + "\n", _LLAMAFACTORY)
 
 
@@ -790,10 +790,11 @@ def train(dataset):
 """
 
 
-def _trainer_lacks(argument: str) -> Example:
-    return Example(
-        "hf_trainer", "train.py", _TRAINER.replace(f"        {argument},\n", ""), _TRAINER
-    )
+def _trainer_lacks(*arguments: str) -> Example:
+    bad = _TRAINER
+    for argument in arguments:
+        bad = bad.replace(f"        {argument},\n", "")
+    return Example("hf_trainer", "train.py", bad, _TRAINER)
 
 
 _ALL_ON = ", num_workers=4, pin_memory=True, persistent_workers=True"
@@ -822,8 +823,8 @@ CHECKS: tuple[Check, ...] = (
             _loader_example("", _ALL_ON),
             _loader_example(", num_workers=0, pin_memory=True", _ALL_ON),
             _swift_lacks("dataloader_num_workers 4"),
-            _llamafactory_lacks("dataloader_num_workers"),
-            _trainer_lacks("dataloader_num_workers=4"),
+            _llamafactory_lacks("dataloader_"),
+            _trainer_lacks("dataloader_num_workers=4", "dataloader_persistent_workers=True"),
         ),
         sources=(_PYTORCH_DATA, _PYTORCH_TUNING, _SWIFT_ARGUMENTS, _HF_ARGUMENTS),
     ),
