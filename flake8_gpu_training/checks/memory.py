@@ -574,6 +574,16 @@ for batch in loader:
     engine.step()
 """
 
+_VISION = (
+    "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --tuner_type full \\\n"
+    "    --freeze_vit false --vit_gradient_checkpointing {} --deepspeed zero3 \\\n"
+    "    --dataset data/train.jsonl\n"
+)
+_LOGITS = (
+    "swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\\n"
+    "    {}--dataset data/pairs.jsonl\n"
+)
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU201",
@@ -743,6 +753,14 @@ CHECKS: tuple[Check, ...] = (
         fix="Turn on vit_gradient_checkpointing.",
         items=(Item(_S, "C", "vit-gradient-checkpointing", 1),),
         impact=Impact(memory=(-30, -10), source=sources.SWIFT_DOCS),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _VISION.format("false"),
+                _VISION.format("true"),
+            ),
+        ),
         sources=(sources.SWIFT_DOCS,),
     ),
     Check(
@@ -755,6 +773,14 @@ CHECKS: tuple[Check, ...] = (
         fix="Leave use_logits_to_keep at its default, or turn it on.",
         items=(Item(_S, "C", "logits-to-keep", 1),),
         impact=Impact(memory=(-20, -5), source=sources.SWIFT_DOCS),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _LOGITS.format("--use_logits_to_keep false "),
+                _LOGITS.format(""),
+            ),
+        ),
         sources=(sources.SWIFT_DOCS,),
     ),
     Check(

@@ -644,6 +644,10 @@ args = TrainingArguments(
 )
 Trainer(model=model, args=args, train_dataset=train_dataset).train()
 """
+_TWICE = (
+    "model: Qwen/Qwen2.5-7B-Instruct\ntuner_type: lora\n{}attn_impl: flash_attn\n"
+    "dataset: data/train.jsonl\nlearning_rate: 1e-5\n"
+)
 _AGREEING = {"micro": '"auto"', "fp16": False, "stage": 3}
 
 
@@ -709,6 +713,14 @@ CHECKS: tuple[Check, ...] = (
         why="Of two values for one key only the last counts; DeepSpeed refuses such a file.",
         fix="Remove the one that is not meant.",
         impact=_IGNORED,
+        examples=(
+            Example(
+                "swift",
+                "sft.yaml",
+                _TWICE.format("learning_rate: 1e-4\n"),
+                _TWICE.format(""),
+            ),
+        ),
         sources=(sources.DEEPSPEED_SOURCE,),
     ),
     Check(

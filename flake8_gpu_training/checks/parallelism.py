@@ -516,6 +516,11 @@ _ZPP_COMMON = (
     "    --deepspeed zero3 \\\n"
 )
 
+_EXPERTS = (
+    "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-30B-A3B-Instruct-2507 \\\n"
+    "    --tuner_type lora {}--dataset data/train.jsonl\n"
+)
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU101",
@@ -630,6 +635,14 @@ CHECKS: tuple[Check, ...] = (
             source=sources.MEGATRON,
         ),
         difficulty="medium",
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _EXPERTS.format(""),
+                _EXPERTS.format("--expert_model_parallel_size 8 "),
+            ),
+        ),
         sources=(sources.MEGATRON,),
     ),
     Check(
