@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Optional
 
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import PythonFile
+from flake8_gpu_training.facts import ProblemKind, PythonFile
 from flake8_gpu_training.options import Options, on_hardware
-from flake8_gpu_training.project import Project
+from flake8_gpu_training.project import SCRIPT_KINDS, Project
+from flake8_gpu_training.runs.configs import first_document, is_deepspeed
 from flake8_gpu_training.runs.find import find_runs, run_of_file
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.runs.versions import pinned_versions
 from flake8_gpu_training.sources.python import read_python
 from flake8_gpu_training.sources.requirements import read_requirements
@@ -29,6 +30,8 @@ _PIN_FILES = (
     "uv.lock",
     "poetry.lock",
 )
+# A large file is mostly data, an odd one mostly not ours: no reason to speak up.
+_HARMLESS = frozenset({ProblemKind.TOO_LARGE, ProblemKind.UNSUPPORTED})
 _ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 
 
@@ -49,6 +52,8 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
     for file in project.python_files():
         if file.path not in reached:
             runs.extend(_runs_of_file(file, versions, options))
+    runs.extend(_deepspeed_alone(project, reached))
+    runs.extend(_unread(project))
     return _of_runs(runs, options, None)
 
 
@@ -69,6 +74,46 @@ def pins_around(folder: str) -> Mapping[str, str]:
         if any((parent / mark).exists() for mark in _ROOT_MARKS):
             break
     return found
+
+
+def _deepspeed_alone(project: Project, reached: set[str]) -> Iterator[Run]:
+    """DeepSpeed files that no run names: judged by what they say themselves, no more."""
+    for config in project.configs():
+        document = first_document(config)
+        if document is None or config.path in reached or project.is_auxiliary(config.path):
+            continue
+        if is_deepspeed(document):
+            location = document.root.location
+            yield Run(
+                id=str(location),
+                kind=RunKind.TRAIN,
+                framework="generic",
+                location=location,
+                place=Place(PlaceKind.JSON, location, document=document),
+                files=(config.path,),
+                deepspeed=document,
+                is_open=True,
+            )
+
+
+def _unread(project: Project) -> Iterator[Run]:
+    """What could not be read in files that are part of the project's own work."""
+    for problem in project.problems():
+        path = problem.location.path
+        if project.is_auxiliary(path) or problem.kind in _HARMLESS:
+            continue
+        if project.kind(path) in SCRIPT_KINDS:
+            continue  # a script that launches something is part of a run, which carries it
+        yield Run(
+            id=str(problem.location),
+            kind=RunKind.OTHER,
+            framework="generic",
+            location=problem.location,
+            place=Place(PlaceKind.FLAGS, problem.location),
+            files=(path,),
+            problems=(problem,),
+            is_open=True,
+        )
 
 
 def _runs_of_file(

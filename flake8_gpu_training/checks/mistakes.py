@@ -159,10 +159,13 @@ def _cut_short(run: Run) -> Iterator[Fault]:
         if problem.kind is ProblemKind.CUT_SHORT:
             yield Fault(
                 problem.location,
-                f"join the lines of the command with a backslash at the very end: "
-                f"{problem.message}",
+                f"end the line above with a backslash, or move a comment out of the command: "
+                f"{problem.message}, so it and the flags below are lost",
                 Text("命令续行被截断，后面的参数不生效", problem.message),
-                Text("反斜杠必须是该行最后一个字符", "end the line with the backslash"),
+                Text(
+                    "上一行以反斜杠结尾，注释行移到命令之外",
+                    "end the line above with the backslash, move comment lines out of the command",
+                ),
             )
 
 

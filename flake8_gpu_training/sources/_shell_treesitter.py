@@ -130,7 +130,7 @@ class _Reader:
     def _ERROR(self, node: Node, depth: int) -> Statement:  # noqa: N802 - the node's name
         """Words on one line of an unparsable region are kept as a command."""
         text = self._source(node).strip()
-        if text:
+        if text.strip("\\"):  # a backslash that ends the file joins nothing, and harms nothing
             shown = text.splitlines()[0][:60]
             self._trouble(node, f"cannot be parsed as shell: {shown}")
         items: list[Statement] = []
@@ -192,7 +192,8 @@ class _Reader:
 
     def _error_in_command(self, node: Node, words: list[Span]) -> None:
         shown = (self._source(node).strip().splitlines() or [""])[0][:60]
-        self._trouble(node, f"cannot be parsed as shell: {shown}")
+        if shown.strip("\\"):
+            self._trouble(node, f"cannot be parsed as shell: {shown}")
         leaves = [child for child in node.children if child.type in _WORDS] or [node]
         for leaf in leaves:
             self._add_word(words, self._span(leaf))

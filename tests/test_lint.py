@@ -1,0 +1,135 @@
+"""gpu-lint's command: what it reads, what it reports, its exit statuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from flake8_gpu_training import cli
+
+SCRIPT = """\
+NPROC_PER_NODE=2 swift sft \\
+    --model Qwen/Qwen2.5-7B-Instruct \\
+    --dataset data/train.jsonl \\
+    --torch_dtype bfloat16 \\
+    --dataloader_num_workers 0
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    (tmp_path / "train.sh").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lint(capsys, *arguments):
+    status = cli.main(list(arguments))
+    return status, capsys.readouterr()
+
+
+def test_findings_give_status_one(project, capsys):
+    status, printed = lint(capsys, ".")
+    assert status == 1
+    assert "train.sh:5:5: GPU501" in printed.out
+
+
+def test_a_clean_selection_gives_status_zero(project, capsys):
+    assert lint(capsys, "--select=GPU010", ".")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nowhere"], ["--min-priority=urgent", "."], ["--jobs=0", "."], ["--explain=GPU999"]],
+)
+def test_wrong_usage_is_one_line_and_status_two(project, capsys, arguments):
+    status, printed = lint(capsys, *arguments)
+    assert status == 2
+    assert printed.err.startswith("gpu-lint: ")
+    assert printed.err.count("\n") == 1
+
+
+def test_an_empty_folder_is_nothing_to_read(tmp_path, capsys):
+    assert lint(capsys, str(tmp_path))[0] == 2
+
+
+def test_a_single_file_is_checked_within_its_project(project, capsys):
+    (project / "other.sh").write_text(SCRIPT)
+    _, printed = lint(capsys, "train.sh")
+    assert "train.sh:5:5: GPU501" in printed.out
+    assert "other.sh" not in printed.out
+
+
+def test_paths_are_shown_as_seen_from_here(project, capsys, monkeypatch):
+    monkeypatch.chdir(project.parent)
+    _, printed = lint(capsys, project.name)
+    assert f"{project.name}/train.sh:5:5: GPU501" in printed.out
+
+
+def test_select_and_ignore_choose_codes(project, capsys):
+    assert "GPU501" not in lint(capsys, "--ignore=GPU5", ".")[1].out
+    only = lint(capsys, "--select=GPU501", ".")[1].out
+    assert only.count("\n") == 1
+
+
+def test_a_noqa_comment_behind_the_command_silences_it(project, capsys):
+    (project / "train.sh").write_text(SCRIPT.rstrip() + "  # noqa: GPU501\n")
+    assert "GPU501" not in lint(capsys, ".")[1].out
+
+
+def test_a_baseline_hides_what_was_known(project, capsys):
+    assert lint(capsys, "--write-baseline=known.json", ".")[0] == 0
+    assert lint(capsys, "--baseline=known.json", ".")[0] == 0
+    (project / "new.sh").write_text(SCRIPT)
+    assert "new.sh" in lint(capsys, "--baseline=known.json", ".")[1].out
+
+
+def test_the_diff_mends_and_the_project_is_not_touched(project, capsys):
+    _, printed = lint(capsys, "--select=GPU501", "--diff", ".")
+    assert "-    --dataloader_num_workers 0" in printed.out
+    assert "+    --dataloader_num_workers 4" in printed.out
+    assert (project / "train.sh").read_text() == SCRIPT
+
+
+def test_json_is_a_list_of_diagnostics(project, capsys):
+    rows = json.loads(lint(capsys, "--output-format=json", "--select=GPU501", ".")[1].out)
+    assert [(row["path"], row["line"], row["run"]) for row in rows] == [
+        ("train.sh", 5, "train.sh:1")
+    ]
+
+
+def test_a_deepspeed_file_that_no_run_names_is_judged_by_itself(project, capsys):
+    (project / "ds.json").write_text(
+        '{\n  "fp16": {"enabled": true},\n  "bf16": {"enabled": true},\n'
+        '  "zero_optimization": {"stage": 2}\n}\n'
+    )
+    assert "ds.json:2:23: GPU010" in lint(capsys, ".")[1].out
+
+
+def test_a_broken_file_is_a_diagnostic_and_the_rest_goes_on(project, capsys):
+    (project / "broken.yaml").write_text("a: [1, 2\nb: }\n")
+    (project / "old.py").write_text("import torch\nprint 'x'\n")
+    _, printed = lint(capsys, ".")
+    assert "broken.yaml:2" in printed.out
+    assert "old.py:2" in printed.out
+    assert "train.sh:5:5: GPU501" in printed.out
+
+
+def test_flags_behind_a_comment_line_are_told_lost(project, capsys):
+    (project / "train.sh").write_text(
+        "swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\\n    # --lora_rank 8 \\\n"
+        "    --torch_dtype bfloat16 \\\n    --dataset data/train.jsonl\n"
+    )
+    assert "train.sh:4:5: GPU003" in lint(capsys, ".")[1].out
+
+
+def test_a_backslash_at_the_end_of_the_file_harms_nothing(project, capsys):
+    (project / "train.sh").write_text(SCRIPT.rstrip() + " \\")
+    assert "GPU001" not in lint(capsys, ".")[1].out
+
+
+def test_explain_prints_the_page(capsys):
+    status, printed = lint(capsys, "--explain", "gpu501")
+    assert status == 0
+    assert printed.out.startswith("# GPU501")
