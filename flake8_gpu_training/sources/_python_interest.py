@@ -120,6 +120,35 @@ TRACES = (
 )
 """Traces outside calls: environment, backend switches, decorators without a call."""
 
+_MENTIONS = """
+    autocast apex gradscaler bfloat16 float16 float8 bf16 fp16 fp8 torch.half tf32
+    matmul_precision checkpointing utils.checkpoint use_checkpoint recompute compile_model
+    torch_compile deepspeed fsdp fully_shard fullysharded megatron colossalai parallelize
+    parallelism tensor_parallel pipeline_parallel sequence_parallel context_parallel ulysses accum
+    lr_scheduler get_scheduler _schedule schedulefree warmup clip_grad clip_val gradient_clip lora
+    peft adapter unsloth liger quant bitsandbytes device_map dataparallel accelerat lightning
+    fabric
+    """.split()  # noqa: SIM905
+_MENTIONS_IN_CONTEXT = {
+    ".half": re.compile(r"\.half\b"),
+    "precision": re.compile(r"(?<!matmul_)precision"),
+    ".compile": re.compile(r"(?<!\bre)\.compile\b"),
+    "utils import checkpoint": re.compile(r"utils import checkpoint"),
+}
+
+
+def mentions_in(text: str) -> frozenset[str]:
+    """Words about GPU training that a source has anywhere, in code or comments."""
+    lowered = text.lower()
+    found = {word for word in _MENTIONS if word in lowered}
+    found.update(
+        word
+        for word, pattern in _MENTIONS_IN_CONTEXT.items()
+        if word in lowered and pattern.search(lowered)
+    )
+    return frozenset(found)
+
+
 LOADER_NAME = re.compile(r"(?i)(?:^|[._])(?:\w*loaders?|(?:\w*_)?dl)$")
 """Names that, by the field's habits, hold a DataLoader."""
 

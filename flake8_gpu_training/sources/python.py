@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import ast
 import codecs
+import gc
 import io
 import re
+import sys
 import tokenize
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Optional, Union
 
 from flake8_gpu_training.facts import Location, Problem, ProblemKind, PythonFile
-from flake8_gpu_training.sources._python_interest import BYTE_TRACES
+from flake8_gpu_training.sources._python_interest import BYTE_TRACES, mentions_in
 
 MAX_BYTES = 2_000_000
 MAX_BRACKETS = 150
 MAX_CHAIN = 1_000
 """Operators between two commas or statements; longer chains overflow parsers' stacks."""
-
-_MENTIONS = re.compile(
-    r"autocast|apex|gradscaler|bfloat16|float16|float8|bf16|fp16|fp8|\.half\b|torch\.half"
-    r"|(?<!matmul_)precision|tf32|matmul_precision|checkpointing|utils\.checkpoint"
-    r"|utils import checkpoint|use_checkpoint|recompute|(?<!\bre)\.compile\b|compile_model"
-    r"|torch_compile|deepspeed|fsdp|fully_shard|fullysharded|megatron|colossalai|parallelize"
-    r"|parallelism|tensor_parallel|pipeline_parallel|sequence_parallel|context_parallel|ulysses"
-    r"|accum|lr_scheduler|get_scheduler|_schedule|schedulefree|warmup|clip_grad|clip_val"
-    r"|gradient_clip|lora|peft|adapter|unsloth|liger|quant|bitsandbytes|device_map|dataparallel"
-    r"|accelerat|lightning|fabric",
-    re.IGNORECASE,
-)
 MAX_ELIFS = 1_000
 MAX_THINNED = 500_000
 """Characters left after thinning; LibCST needs four seconds a million."""
@@ -41,6 +33,8 @@ _ATOMS = re.compile(
     re.DOTALL,
 )
 _OPERATORS = frozenset("-+*/%@&|^~.<>=!")
+_AST_IS_SAFE = sys.version_info >= (3, 11)
+"""Earlier interpreters crash on trees that are deeper than their stack."""
 
 
 def is_relevant(data: bytes) -> bool:
@@ -55,10 +49,23 @@ def read_python(text: Union[str, bytes], path: str, tree: Optional[ast.AST] = No
     """
     problems: list[Problem] = []
     try:
-        return _read(text, path, tree, problems)
+        with _uncollected():
+            return _read(text, path, tree, problems)
     except (RecursionError, MemoryError):
         problems.append(_problem(ProblemKind.TOO_DEEP, "nested too deeply to be read", path))
     return PythonFile(path, problems=tuple(problems))
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection: syntax trees are many objects, and none of them is in a cycle."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _read(
@@ -74,18 +81,18 @@ def _read(
         line = text.count("\n", 0, text.index("\0")) + 1
         problems.append(_problem(ProblemKind.SYNTAX, f"null byte in line {line}", path, line))
         return PythonFile(path, problems=tuple(problems))
-    if not isinstance(tree, ast.Module):
-        deep = _too_deep_line(text)
-        if deep:
-            message = f"line {deep} is nested too deeply to be read"
-            problems.append(_problem(ProblemKind.TOO_DEEP, message, path, deep))
-            return PythonFile(path, problems=tuple(problems))
-        try:
-            tree = _parse(text)
-        except (RecursionError, MemoryError):
-            problems.append(_problem(ProblemKind.TOO_DEEP, "nested too deeply to be read", path))
-            return PythonFile(path, problems=tuple(problems))
-    return _read_text(text, path, tree, problems)
+    if isinstance(tree, ast.Module):
+        return _read_text(text, path, tree, problems)
+    deep = 0 if _AST_IS_SAFE else _too_deep_line(text)
+    module = None
+    try:
+        module = None if deep else _parse(text)
+    except (RecursionError, MemoryError):
+        deep = _too_deep_line(text) or 1
+    if deep:
+        problems.append(_too_deep(deep, path))
+        return PythonFile(path, problems=tuple(problems))
+    return _read_text(text, path, module, problems)
 
 
 def _read_text(
@@ -102,8 +109,10 @@ def _read_text(
     line = 1
     attempts = [whole] if tree is None else [lambda text: thin(text, tree), whole]
     for attempt in attempts:
-        if attempt is whole and tree is not None and _too_deep_line(text):
-            break
+        deep = _too_deep_line(text) if attempt is whole else 0
+        if deep:
+            problems.append(_too_deep(deep, path))
+            return PythonFile(path, problems=tuple(problems))
         thinned = attempt(text)
         if len(thinned.text) > MAX_THINNED:
             message = f"more than {MAX_THINNED} characters would have to be read"
@@ -118,14 +127,8 @@ def _read_text(
         if not positions.exact:
             continue
         facts = FactBuilder(collect(module), positions, path, thinned.methods).build()
-        problems.extend(
-            _problem(
-                ProblemKind.TOO_DEEP, f"line {line} is nested too deeply to be read", path, line
-            )
-            for line in thinned.too_deep
-        )
-        found = frozenset(word.lower() for word in _MENTIONS.findall(text))
-        return replace(facts, mentions=found, problems=tuple(problems))
+        problems.extend(_too_deep(line, path) for line in thinned.too_deep)
+        return replace(facts, mentions=mentions_in(text), problems=tuple(problems))
     message = f"invalid syntax in line {line}"
     problems.append(_problem(ProblemKind.SYNTAX, message, path, line))
     return PythonFile(path, problems=tuple(problems))
@@ -178,6 +181,11 @@ def _too_deep_line(text: str) -> int:
         if depth > MAX_BRACKETS or chain > MAX_CHAIN or elifs > MAX_ELIFS:
             return line
     return 0
+
+
+def _too_deep(line: int, path: str) -> Problem:
+    message = f"line {line} is nested too deeply to be read"
+    return _problem(ProblemKind.TOO_DEEP, message, path, line)
 
 
 def _problem(kind: ProblemKind, message: str, path: str, line: int = 1) -> Problem:
