@@ -32,6 +32,12 @@ def unified_diff(root: Path, changes: Iterable[Change]) -> str:
         if not spans or any(span is None for span in spans):
             continue
         placed = [(e.location.path, span) for e, span in zip(edits, spans) if span is not None]
+        # What an earlier change replaces by the same is done already.
+        placed = [
+            (path, span)
+            for path, span in placed
+            if span[0] == span[1] or span not in accepted.get(path, ())
+        ]
         fresh = [(path, _without_known(span, keys, path)) for path, span in placed]
         if any(_overlaps(span, accepted.get(path, ())) for path, span in fresh):
             continue

@@ -86,7 +86,7 @@ def _recommendation(verdict: Verdict) -> Recommendation:
         check.title,
         judgement.current if said else default,
         judgement.action if judgement.action.en else check.title,
-        check.impact,
+        judgement.impact or check.impact,
         check.difficulty,
         _example(verdict),
         judgement.status,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from checks_support import LLM_7B, hand_made, items_of, judged, runs_of, status
 
 from flake8_gpu_training.checks.base import Priority, Status
 from flake8_gpu_training.facts import Unknown
-from flake8_gpu_training.runs.model import Hardware, Model, RunKind
+from flake8_gpu_training.models import model_of
+from flake8_gpu_training.patches import unified_diff
+from flake8_gpu_training.runs.model import Hardware, Model, Run, RunKind
 
 MIXTURE = Model("Qwen/Qwen3-30B-A3B", "LLM", 30_500_000_000, is_moe=True, is_hf_family=True)
 EIGHT_A100 = Hardware("A100-80G", 8, 1, 80.0)
@@ -54,11 +57,44 @@ def test_one_trainer_process_on_eight_gpus_is_advised_torchrun() -> None:
     assert "--nproc_per_node=8" in answer.findings[0].message
 
 
-def test_swift_in_one_process_on_several_gpus_spreads_the_layers() -> None:
-    run = hand_made(processes=1, hardware=EIGHT_A100, practices=LORA)
-    assert status(run, "GPU101") is Status.DISABLED
-    answer = judged(run, "GPU102")
-    assert (answer.status, answer.variant) == (Status.PARTIAL, "device-map")
+ONE_PROCESS = """\
+CUDA_VISIBLE_DEVICES=0,1,2,3 \\
+swift sft \\
+    --model {model} \\
+    --tuner_type lora {more}--dataset data/train.jsonl
+"""
+
+
+def one_process(root: Path, model: str = "Qwen/Qwen2.5-7B-Instruct", more: str = "") -> Run:
+    (run,) = runs_of(root, {"train.sh": ONE_PROCESS.format(model=model, more=more)})
+    return run
+
+
+def test_swift_in_one_process_on_several_gpus_is_advised_a_process_each(tmp_path: Path) -> None:
+    run = one_process(tmp_path)
+    answer = judged(run, "GPU101")
+    assert (answer.status, answer.findings[0].location.line) == (Status.RECOMMENDED, 2)
+    assert answer.findings[0].message.startswith("set NPROC_PER_NODE=4: ms-swift's one process")
+    sharding = judged(run, "GPU102")
+    assert (sharding.status, sharding.variant) == (Status.PARTIAL, "device-map")
+    assert (sharding.findings, sharding.change) == ((), None)  # one recommendation is enough
+    change = answer.findings[0].change
+    assert change is not None
+    (tmp_path / "x.patch").write_text(unified_diff(tmp_path, [change]))
+    assert "+NPROC_PER_NODE=4 swift sft" in (tmp_path / "x.patch").read_text()
+
+
+def test_a_model_too_large_for_one_gpu_may_be_spread_over_several(tmp_path: Path) -> None:
+    run = one_process(tmp_path, "Qwen/Qwen2.5-32B-Instruct")
+    assert judged(run, "GPU101").findings == ()
+    assert judged(run, "GPU102").findings == ()
+
+
+def test_one_trainer_process_on_several_gpus_is_told_of_data_parallel(tmp_path: Path) -> None:
+    run = hand_made("hf_trainer", hardware=EIGHT_A100, processes=1)
+    plain = replace(run, launcher=replace(run.launcher, name="python"))
+    assert "nn.DataParallel" in judged(plain, "GPU101").findings[0].message
+    assert "uses one of 8 GPUs" in judged(run, "GPU101").findings[0].message
 
 
 @pytest.mark.parametrize(
@@ -98,17 +134,48 @@ def test_an_unread_deepspeed_file_leaves_sharding_unknown() -> None:
     assert status(hand_made(processes=8, practices=practices), "GPU102") is Status.UNKNOWN
 
 
-def test_lora_under_zero_3_where_the_weights_fit_is_partial() -> None:
-    practices = {**LORA, "zero_stage": 3, "max_length": 2048}
-    answer = judged(hand_made(processes=8, practices=practices, hardware=EIGHT_A100), "GPU102")
-    assert answer.status is Status.PARTIAL
-    assert answer.priority is Priority.MEDIUM
-    assert answer.findings[0].message.startswith("set --deepspeed zero2")
+SHAPED = model_of("Qwen/Qwen2.5-7B-Instruct")
+
+
+def lora_on_a100(stage: int, offload: str, **practices: object) -> Run:
+    wanted = {"max_length": 2048, "micro_batch_size": 1, "gradient_checkpointing": True}
+    chosen = {"zero_stage": stage, "offload_optimizer": offload, "offload_param": "none"}
+    given = {**LORA, **wanted, **chosen, **practices}
+    return hand_made(processes=4, practices=given, hardware=FOUR_A100, model=SHAPED)
+
+
+FOUR_A100 = Hardware("A100-80G", 4, 1, 80.0)
+
+
+@pytest.mark.parametrize(
+    ("stage", "offload", "burden"),
+    [(3, "none", "gathers the weights"), (3, "cpu", "PCIe"), (2, "cpu", "PCIe")],
+)
+def test_a_heavier_stage_than_needed_is_partial(stage: int, offload: str, burden: str) -> None:
+    answer = judged(lora_on_a100(stage, offload), "GPU102")
+    assert (answer.status, answer.priority) == (Status.PARTIAL, Priority.MEDIUM)
+    (finding,) = answer.findings
+    assert finding.message.startswith("set --deepspeed zero2: it fits, ")
+    assert "of 80 GiB" in finding.message
+    assert burden in finding.message
+    assert judged(lora_on_a100(stage, offload), "GPU204").findings == ()
+
+
+def test_the_stage_that_is_needed_is_left_alone() -> None:
+    assert status(lora_on_a100(2, "none"), "GPU102") is Status.ENABLED
+    full = lora_on_a100(3, "none", tuning="full", max_length=16384)
+    assert judged(full, "GPU102").findings == ()
+
+
+def test_a_stage_is_not_called_too_heavy_beside_a_rollout_engine() -> None:
+    run = lora_on_a100(3, "cpu", algorithm="grpo", rollout_engine="vllm")
+    assert judged(run, "GPU102").findings == ()
+    assert judged(run, "GPU204").findings == ()
 
 
 def test_lora_under_zero_3_on_unknown_hardware_is_left_alone() -> None:
-    practices = {**LORA, "zero_stage": 3, "max_length": 2048}
-    assert status(hand_made(processes=8, practices=practices), "GPU102") is Status.ENABLED
+    run = replace(lora_on_a100(3, "none"), hardware=Hardware())
+    assert status(run, "GPU102") is Status.ENABLED
 
 
 @pytest.mark.parametrize(
@@ -171,7 +238,7 @@ def test_the_framework_that_drives_the_run() -> None:
 def test_accelerate_alone_is_not_enough_for_a_model_that_outgrows_a_gpu() -> None:
     answer = judged(hand_made("hf_trainer", processes=8, practices=FULL), "GPU107")
     assert answer.status is Status.PARTIAL
-    assert answer.findings == ()  # the sharding check reports it
+    assert (answer.findings, answer.change) == ((), None)  # the sharding check reports it
 
 
 def test_zero_plus_plus_is_for_several_nodes() -> None:

@@ -14,6 +14,7 @@ from flake8_gpu_training.checks.base import (
     Edit,
     Evidence,
     Finding,
+    Impact,
     Judgement,
     Priority,
     Status,
@@ -91,6 +92,7 @@ def advise(
     call: Optional[Call] = None,
     priority: Optional[Priority] = None,
     share: Optional[float] = None,
+    impact: Optional[Impact] = None,
 ) -> Judgement:
     """The practice is recommended, or partial when a ``share`` of the points is earned.
 
@@ -124,6 +126,7 @@ def advise(
         action,
         change,
         priority,
+        impact,
     )
 
 

@@ -14,6 +14,7 @@ CHECKPOINTING = (
     "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), arXiv:1604.06174"
 )
 MIXED_PRECISION = "Mixed Precision Training (Micikevicius et al., 2018), arXiv:1710.03740"
+BF16 = "A Study of BFLOAT16 for Deep Learning Training (Kalamkar et al., 2019), arXiv:1905.12322"
 ULYSSES = "DeepSpeed Ulysses (Jacobs et al., 2023), arXiv:2309.14509"
 MEGATRON = "Megatron-LM (Narayanan et al., 2021), arXiv:2104.04473"
 GALORE = "GaLore (Zhao et al., 2024), arXiv:2403.03507"

@@ -77,13 +77,23 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Impact:
+    """Expected change in percent (throughput up, memory down is negative), and its source."""
+
+    throughput: Optional[tuple[int, int]] = None
+    memory: Optional[tuple[int, int]] = None
+    note: Text = Text("", "")
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Judgement:
     """A check's answer for a run.
 
     ``variant``: for a practice with alternatives, the one that is on (ENABLED, PARTIAL) or
     best for this run (RECOMMENDED). ``share``: part of the points earned when PARTIAL.
     ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
-    when something is to be changed). ``priority`` overrides the check's.
+    when something is to be changed). ``priority`` and ``impact`` override the check's.
     """
 
     status: Status
@@ -95,6 +105,7 @@ class Judgement:
     action: Text = Text("", "")
     change: Optional[Change] = None
     priority: Optional[Priority] = None
+    impact: Optional[Impact] = None
 
 
 @dataclass(frozen=True)
@@ -119,26 +130,18 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Impact:
-    """Expected change in percent (throughput up, memory down is negative), and its source."""
-
-    throughput: Optional[tuple[int, int]] = None
-    memory: Optional[tuple[int, int]] = None
-    note: Text = Text("", "")
-    source: str = ""
-
-
-@dataclass(frozen=True)
 class Example:
     """A small file that must be flagged (``bad``) and its mended form (``good``).
 
     ``path`` names the file (its ending decides the reader); ``framework`` is for the page.
+    ``files`` are further files of the project, path and text, the same in both.
     """
 
     framework: str
     path: str
     bad: str
     good: str
+    files: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -31,12 +33,16 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
+from flake8_gpu_training.checks.parallelism import lighter_fit
 from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
+from flake8_gpu_training.stages import lowest_fit
 
 _LONG = 4096  # tokens from which a decoder's activations outweigh what recomputation costs
 _LARGE_BILLIONS = 3.0
+_SAMPLING = ("grpo", "ppo", "gkd", "rloo")  # their batch is made of sampled completions
 _HALF = {"bf16": "bf16", "pure-bf16": "bf16", "fp8": "bf16", "fp16": "fp16"}
 
 
@@ -53,6 +59,8 @@ def _mixed_precision(run: Run) -> Judgement:
     if precision in _HALF:
         if _HALF[precision] == "bf16" and kind is not None and not kind.bf16:
             return _bf16_without_cores(run, setting)
+        if precision == "fp16" and _suits_bf16(run):
+            return _fp16_beside_bf16(run, setting)
         return on(setting, _HALF[precision])
     called = _called_precision(run)
     if called is not None:
@@ -102,6 +110,49 @@ def _bf16_without_cores(run: Run, setting: Setting) -> Judgement:
         practices={"precision": "fp16"},
         variant="fp16",
         at=setting,
+    )
+
+
+_BF16_ARCHITECTURES = ("Ampere", "Ada", "Hopper", "Blackwell")
+
+
+def _suits_bf16(run: Run) -> bool:
+    """Whether the GPU is known to have BF16 and nothing speaks for FP16.
+
+    AWQ kernels are FP16 only; where an engine samples, FP16 keeps its probabilities closer to
+    the trainer's.
+    """
+    name = (run.model.name or "").lower()
+    samples = text(run, "rollout_engine") not in (None, "none")
+    return (
+        architecture_named(run.hardware.gpu or "") in _BF16_ARCHITECTURES
+        and not samples
+        and text(run, "algorithm") not in _SAMPLING
+        and "awq" not in name
+        and text(run, "quantization_method") not in ("awq", "gptq")
+    )
+
+
+def _fp16_beside_bf16(run: Run, setting: Setting) -> Judgement:
+    return advise(
+        run,
+        f"{run.hardware.gpu} runs BF16 as fast as FP16, with FP32's range: no overflow and no "
+        "loss scaling, which skips steps",
+        Text(f"{run.hardware.gpu} 上使用 FP16", f"FP16 on {run.hardware.gpu}"),
+        Text(
+            "改用 BF16：速度相同，动态范围与 FP32 一致，无需 loss scaling",
+            "use BF16: as fast, with the range of FP32 and without loss scaling",
+        ),
+        practices={"precision": "bf16"},
+        variant="fp16",
+        at=setting,
+        share=0.7,
+        priority=Priority.MEDIUM,
+        impact=Impact(
+            (0, 0),
+            note=Text("速度相同，避免溢出与跳步", "the same speed; no overflow, no skipped steps"),
+            source=sources.BF16,
+        ),
     )
 
 
@@ -238,14 +289,14 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     if length is None and size < _LARGE_BILLIONS:
         return off(Text("序列长度未知，未启用激活重计算", "off; the length is not known"))
     long = length is not None and length >= _LONG
-    tokens = f"{int(length)} tokens" if length is not None else f"a {size:.0f}B model"
+    keeper = f"{int(length)}-token samples" if length is not None else "the layers"
     return advise(
         run,
-        f"recomputing activations frees most of their memory at {tokens} "
-        "for about 20-30% of the step time",
+        f"{keeper} of {_a(size)}B model keep all their activations for the backward pass; "
+        "recomputing them takes 20-30% of the step time",
         Text(
-            f"未启用激活重计算（模型 {size:.1f}B，序列长度 {_shown(length)}）",
-            f"off for {size:.1f}B parameters at {_shown(length)} tokens",
+            f"未启用激活重计算（模型 {size:.1f}B{_shown(length)[0]}）",
+            f"off for {_a(size)}B model{_shown(length)[1]}",
         ),
         Text(
             "启用激活重计算，用约 20–30% 的时间换取大部分激活显存",
@@ -260,8 +311,16 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     )
 
 
-def _shown(length: Optional[float]) -> str:
-    return "?" if length is None else str(int(length))
+def _shown(length: Optional[float]) -> tuple[str, str]:
+    if length is None:
+        return "", ""
+    return f"，序列长度 {int(length)}", f" at {int(length)} tokens"
+
+
+def _a(size: float) -> str:
+    """The size in billions with its article: "a 7", "an 8"."""
+    shown = f"{size:.0f}"
+    return f"an {shown}" if shown.startswith("8") or shown in ("11", "18") else f"a {shown}"
 
 
 # --- GPU204 ---------------------------------------------------------------------------
@@ -325,6 +384,11 @@ def _sharded_states(run: Run) -> Optional[float]:
 
 
 def _offload_is_on(run: Run, setting: Setting) -> Judgement:
+    fit = lighter_fit(run)
+    if fit is not None and not fit.offload:
+        return replace(_advise_no_offload(run, setting, fit.states), findings=(), change=None)
+    if lowest_fit(run) is not None or run.value("rollout_engine", "none") not in ("none", None):
+        return on(setting)
     states, memory, length = _sharded_states(run), memory_gib(run), number(run, "max_length")
     roomy = (
         states is not None
@@ -334,11 +398,14 @@ def _offload_is_on(run: Run, setting: Setting) -> Judgement:
         and length <= 8192
         and states < 0.3 * memory
     )
-    if not roomy:
-        return on(setting)
+    return _advise_no_offload(run, setting, states or 0.0) if roomy else on(setting)
+
+
+def _advise_no_offload(run: Run, setting: Setting, states: float) -> Judgement:
+    """A deepspeed stage heavier than needed is reported by GPU102, FSDP's offload here."""
     return advise(
         run,
-        f"the states take about {states:.0f} of {memory:.0f} GiB without it, "
+        f"the states take about {states:.0f} of {memory_gib(run) or 0:.0f} GiB without it, "
         "while every step waits for the PCIe bus",
         Text(
             f"已卸载到 CPU，但每卡模型状态只需约 {states:.0f} GiB",
@@ -350,6 +417,7 @@ def _offload_is_on(run: Run, setting: Setting) -> Judgement:
         at=setting,
         share=0.5,
         priority=Priority.MEDIUM,
+        impact=by_class(Priority.MEDIUM, sources.ZERO_OFFLOAD),
     )
 
 
@@ -364,7 +432,7 @@ def _without_offload(run: Run) -> Optional[dict[str, str]]:
 
 # --- GPU205 ---------------------------------------------------------------------------
 
-_SAMPLING = ("grpo", "ppo", "gkd", "rloo")  # their batch is made of sampled completions
+
 _SMALL_BATCH = 8  # samples a step, over all ranks
 
 
@@ -659,7 +727,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_S, "C", "gradient-checkpointing", 1),
         ),
         impact=Impact(
-            throughput=(-30, -20),
+            throughput=(-30, -15),
             memory=(-60, -30),
             note=Text("省下的显存可换更大批量", "the memory allows a larger micro-batch"),
             source=f"{sources.CHECKPOINTING}; {sources.HF_SINGLE_GPU}",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -33,6 +34,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import (
     Check,
+    Edit,
     Example,
     Impact,
     Item,
@@ -40,15 +42,16 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.stages import LADDER, Fit, lowest_fit
 
 _ONE_GPU = Text("只用一张 GPU", "the run uses one GPU")
 _ONE_NODE = Text("单机训练", "the run uses one node")
 _NO_PROCESSES = Text("启动的进程数未知", "how many processes are started is not known")
 _LONG_CONTEXT = 131072  # tokens; ms-swift's guide turns to sequence parallelism from 128K on
-_MODEST_CONTEXT = 32768
 
 
 def _sharded(run: Run) -> bool:
@@ -73,12 +76,14 @@ def _data_parallel(run: Run) -> Judgement:
     if asked is None or asked <= 1:
         return cannot_apply(_ONE_GPU)
     if spreads_layers(run):
-        return off(Text("模型按层分布在多卡上（device_map）", "device_map spreads the layers"))
+        return _spread_by_swift(run, asked) or off(
+            Text("模型按层分布在多卡上（device_map）", "device_map spreads the layers")
+        )
     if is_ray(run) or (run.framework == "generic" and not _trains_in_one_process(run)):
         return cannot_tell(_NO_PROCESSES)
     return advise(
         run,
-        f"one process drives {asked} GPUs, the others idle or copy through nn.DataParallel",
+        _what_one_process_does(run, asked),
         Text(f"申请了 {asked} 张 GPU，但只启动了一个进程", f"{asked} GPUs, but a single process"),
         Text(
             f"用 torchrun 启动 {asked} 个进程（每卡一个），使用 DDP",
@@ -98,12 +103,56 @@ def _trains_in_one_process(run: Run) -> bool:
     return loops and not run.is_open and imports(run, *_STARTS_ITS_OWN) is None
 
 
+def _what_one_process_does(run: Run, count: int) -> str:
+    if run.framework == "hf_trainer" and run.launcher.name == "python":
+        return f"one process copies model and batch to {count} GPUs in every step (nn.DataParallel)"
+    return f"the one process uses one of {count} GPUs"
+
+
+def _spread_by_swift(run: Run, count: int) -> Optional[Judgement]:
+    """ms-swift started as one process that sees several GPUs, though each could hold the model.
+
+    It then loads the model with ``device_map="auto"`` (swift/model/utils.py).
+    """
+    states = states_gib(run)
+    room = memory_gib(run) or _SMALL_MEMORY_GIB
+    if text(run, "device_map") not in (None, "none") or states is None or states > 0.8 * room:
+        return None
+    return advise(
+        run,
+        f"ms-swift's one process spreads the layers over {count} GPUs, of which one computes "
+        f"at a time, though the model ({states:.0f} GiB) fits each",
+        Text(
+            f"一个进程占用 {count} 张卡（device_map=auto），同一时刻只有一张卡在计算",
+            f"one process spreads the layers over {count} GPUs (device_map=auto); "
+            "one computes at a time",
+        ),
+        Text(
+            f"设置 NPROC_PER_NODE={count}，每卡一个进程做数据并行（模型约 {states:.0f} GiB，单卡放得下）",
+            f"set NPROC_PER_NODE={count}: one process a GPU, data parallel; the model's "
+            f"{states:.0f} GiB fit each",
+        ),
+        snippet=_launch(run, count),
+    )
+
+
+_SMALL_MEMORY_GIB = 24.0  # judged by where the GPU is not known: the smallest usual for this
+
+
 def _launch(run: Run, count: int) -> Snippet:
     if run.framework == "swift":
-        written = f"NPROC_PER_NODE={count} swift sft …"
-        return Snippet(f"set NPROC_PER_NODE={count} before the command", written, "bash")
+        written = f"NPROC_PER_NODE={count}"
+        return Snippet(f"set {written}", f"{written} swift sft …", "bash", _prefixed(run, written))
     written = f"torchrun --nproc_per_node={count} {run.entry or 'train.py'}"
     return Snippet(f"launch with torchrun --nproc_per_node={count}", written, "bash")
+
+
+def _prefixed(run: Run, assignment: str) -> tuple[Edit, ...]:
+    """The edit that puts an assignment before the command; its own launcher reads it."""
+    command = run.command
+    if command is None or command.wrappers or command.name not in ("swift", "megatron"):
+        return ()
+    return (Edit(command.location, "", f"{assignment} "),)
 
 
 @of_training()
@@ -131,42 +180,63 @@ def _zero(run: Run, stage: int) -> Judgement:
     setting = run.practice("zero_stage")
     offloads = any(text(run, name) not in (None, "none") for name in _OFFLOADS)
     variant = f"zero{stage}-offload" if offloads and stage >= 2 else f"zero{stage}"
-    if stage == 3 and not offloads and _stage_2_would_do(run):
-        return advise(
-            run,
-            "the frozen weights fit every GPU, so gathering them anew in each layer (ZeRO-3) "
-            "only adds traffic; ZeRO-2 is faster for LoRA",
-            Text(f"LoRA 训练使用 ZeRO-3：{setting.note}", f"LoRA under ZeRO-3: {setting.note}"),
-            Text(
-                "权重放得下，改用 ZeRO-2：ZeRO-3 的通信量约为数据并行的 1.5 倍",
-                "the weights fit: use ZeRO-2; stage 3 moves about 1.5 times the data",
-            ),
-            parameters=_stage_parameters(run, 2),
-            snippet=_stage_snippet(2),
-            variant=variant,
-            at=setting,
-            share=0.7,
-            priority=Priority.MEDIUM,
-        )
-    return on(setting, variant)
+    fit = lighter_fit(run)
+    if fit is None:
+        return on(setting, variant)
+    now = f"ZeRO-{stage}" + (" + offload" if offloads else "")
+    then = f"ZeRO-{fit.stage}" + (" + offload" if fit.offload else "")
+    how = f"{fit.need:.0f} of {fit.memory:.0f} GiB a GPU at most ({fit.states:.0f} of states)"
+    return advise(
+        run,
+        f"it fits, {how}, and is faster: {_burden(stage, offloads, fit)}",
+        Text(f"当前为 {now}，高于所需的档位", f"{now}, heavier than needed"),
+        Text(
+            f"改用 {then}：估算每卡最多 {fit.need:.0f} GiB（其中模型状态 {fit.states:.0f} GiB），"
+            f"显存 {fit.memory:.0f} GiB",
+            f"use {then}: by the estimate {how}",
+        ),
+        parameters=_lighter_parameters(run, fit),
+        snippet=_stage_snippet(fit.stage),
+        variant=variant,
+        at=setting,
+        share=0.7,
+        priority=Priority.MEDIUM,
+        impact=_LIGHTER,
+    )
 
 
 _OFFLOADS = ("offload_optimizer", "offload_param")
+_LIGHTER = by_class(
+    Priority.MEDIUM,
+    f"{sources.ZERO}; {sources.ZERO_OFFLOAD}",
+    Text("Stage 3 通信量约为 1.5 倍", "stage 3 moves 1.5 times the data"),
+)
 
 
-def _stage_2_would_do(run: Run) -> bool:
-    """Whether a LoRA run's weights leave most of each GPU free, on hardware that is known."""
-    states, memory = states_gib(run), memory_gib(run)
-    length = number(run, "max_length")
-    return (
-        tunes_all(run) is False
-        and text(run, "tuning") in ("lora", "adalora", "dora")
-        and states is not None
-        and memory is not None
-        and states <= 0.4 * memory
-        and length is not None
-        and length < _MODEST_CONTEXT
-    )
+def lighter_fit(run: Run) -> Optional[Fit]:
+    """The lowest stage that holds the run, where that is lighter than the one it uses."""
+    stage = number(run, "zero_stage") or 0
+    if stage < 1 or run.hardware.weak or run.model.kind != "LLM":
+        return None  # what a vision tower holds is not estimated
+    offloads = any(text(run, name) not in (None, "none") for name in _OFFLOADS)
+    fit = lowest_fit(run)
+    if fit is None or (fit.offload and not offloads):
+        return None
+    current = LADDER.index((max(2, int(stage)), offloads))
+    return fit if LADDER.index((fit.stage, fit.offload)) < current else None
+
+
+def _burden(stage: int, offloads: bool, fit: Fit) -> str:
+    """What the present stage costs in every step and ``fit`` does not."""
+    if offloads and not fit.offload:
+        return "offloaded states cross the PCIe bus in every step"
+    return f"stage {stage} gathers the weights anew in every layer"
+
+
+def _lighter_parameters(run: Run, fit: Fit) -> Optional[dict[str, str]]:
+    if run.framework != "swift":
+        return None
+    return {"deepspeed": f"zero{fit.stage}" + ("_offload" if fit.offload else "")}
 
 
 def _stage_parameters(run: Run, stage: int) -> Optional[dict[str, str]]:
@@ -194,10 +264,16 @@ def _layers_spread(run: Run) -> Judgement:
     shown = setting if setting.known else run.launcher.processes
     if (run.hardware.gpus or 1) <= 1 or outgrows_gpu(run) is not False:
         return on(shown, "device-map")
+    answer = _advise_ranks(run, setting)
+    # One process by mistake is what GPU101 reports.
+    return answer if setting.known else replace(answer, findings=(), change=None)
+
+
+def _advise_ranks(run: Run, setting: Setting) -> Judgement:
     return advise(
         run,
-        "layers spread by device_map compute one GPU after the other; "
-        "the states fit each GPU, so data parallel ranks would all work at once",
+        "layers spread by device_map compute one GPU after the other; the model fits each, "
+        "so data parallel ranks would all work at once",
         Text(
             "device_map 朴素模型并行，同一时刻只有一张卡在计算",
             "device_map: one GPU computes at a time",
@@ -411,7 +487,6 @@ def _accelerate(run: Run) -> Judgement:
             "模型状态超过单卡显存，请用 DeepSpeed 或 FSDP 驱动",
             "the states outgrow a GPU: let DeepSpeed or FSDP drive the run",
         ),
-        change=_sharding(run).change,
     )
 
 
