@@ -25,6 +25,8 @@ from flake8_gpu_training.facts import (
 if TYPE_CHECKING:
     import pathspec
 
+    from flake8_gpu_training.sources.shell import Library
+
 Facts = Union[PythonFile, ScriptFile, ConfigFile, RequirementsFile, GitConfig]
 
 
@@ -260,6 +262,7 @@ class Project:
         self._walk_problems = tuple(problems)
         self._facts: dict[str, Optional[Facts]] = {}
         self._folders: Optional[frozenset[str]] = None
+        self._library: Optional[Library] = None
 
     @classmethod
     def open(cls, root: Union[str, os.PathLike[str]], *, exclude: Sequence[str] = ()) -> Project:
@@ -312,12 +315,27 @@ class Project:
 
         Paths for which ``skip`` is true are not opened.
         """
-        for path in self._of(PYTHON_KINDS):
-            if skip(path):
-                continue
-            facts = self._relevant_python(path)
-            if facts is not None:
+        for path, content in self.python_sources(skip):
+            if path not in self._facts:
+                self._facts[path] = self._read(path, self.kind(path), content)
+            facts = self._facts[path]
+            if isinstance(facts, PythonFile):
                 yield facts
+
+    def python_sources(
+        self, skip: Callable[[str], bool] = lambda path: False
+    ) -> Iterator[tuple[str, Union[bytes, Problem]]]:
+        """Paths and contents of Python files and notebooks with a trace of GPU work.
+
+        A scan of the bytes often tells that a file need not be read for facts.
+        """
+        from flake8_gpu_training.sources.python import is_relevant
+
+        for path in self._of(PYTHON_KINDS):
+            if not skip(path):
+                content = self._bytes(path, self.kind(path))
+                if isinstance(content, Problem) or is_relevant(content):
+                    yield path, content
 
     def scripts(self) -> Iterator[ScriptFile]:
         """Facts of shell scripts, Makefiles and Dockerfiles, in path order."""
@@ -415,18 +433,6 @@ class Project:
 
     # --- reading ---
 
-    def _relevant_python(self, path: str) -> Optional[PythonFile]:
-        if path not in self._facts:
-            from flake8_gpu_training.sources.python import is_relevant
-
-            kind = self.kind(path)
-            data = self._bytes(path, kind)
-            if isinstance(data, bytes) and not is_relevant(data):
-                return None
-            self._facts[path] = self._read(path, kind, data)
-        facts = self._facts[path]
-        return facts if isinstance(facts, PythonFile) else None
-
     def _bytes(self, path: str, kind: FileKind) -> Union[bytes, Problem]:
         """The file's content, or why it is not read."""
         full = self.root / path
@@ -451,11 +457,28 @@ class Project:
         if isinstance(data, Problem):
             return _CONTAINERS[kind](path, problems=(data,))
         try:
+            if kind is FileKind.SHELL:
+                return _read_shell(data, path, self._scripts_to_follow())
             return _READERS[kind](data, path)
         except Exception as error:  # a reader's own fault must not cost the other files
             message = f"the reader failed ({type(error).__name__})"
             problem = Problem(ProblemKind.UNSUPPORTED, message, Location(path))
             return _CONTAINERS[kind](path, problems=(problem,))
+
+    def _scripts_to_follow(self) -> Library:
+        if self._library is None:
+            from flake8_gpu_training.sources.shell import Library
+
+            self._library = Library(self._shell_script, self._content)
+        return self._library
+
+    def _shell_script(self, name: str, path: str, directory: str) -> Optional[str]:
+        found = self.find(name, path, directory)
+        return found if found is not None and self.kind(found) is FileKind.SHELL else None
+
+    def _content(self, path: str) -> Optional[bytes]:
+        data = self._bytes(path, FileKind.SHELL)
+        return data if isinstance(data, bytes) else None
 
 
 def _is_inside(full: Path, root: Path) -> bool:
@@ -586,6 +609,15 @@ def _read_notebook(data: bytes, path: str) -> Facts:
     return read_notebook(data, path)
 
 
+def _read_shell(data: bytes, path: str, library: Library) -> Facts:
+    from flake8_gpu_training.sources.shell import read_shell
+    from flake8_gpu_training.sources.text import decode
+
+    text, problems = decode(data, path)
+    facts = read_shell(text, path, library=library)
+    return dataclasses.replace(facts, problems=(*problems, *facts.problems))
+
+
 def _script_reader(module: str, function: str) -> Callable[[bytes, str], Facts]:
     def read(data: bytes, path: str) -> Facts:
         from importlib import import_module
@@ -634,7 +666,6 @@ def _read_git_config(data: bytes, path: str) -> Facts:
 _READERS: Mapping[FileKind, Callable[[bytes, str], Facts]] = {
     FileKind.PYTHON: _read_python,
     FileKind.NOTEBOOK: _read_notebook,
-    FileKind.SHELL: _script_reader("shell", "read_shell"),
     FileKind.MAKEFILE: _script_reader("makefile", "read_makefile"),
     FileKind.DOCKERFILE: _script_reader("dockerfile", "read_dockerfile"),
     FileKind.YAML: _read_yaml,

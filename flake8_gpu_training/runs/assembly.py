@@ -103,6 +103,11 @@ class Origins:
     notebook: Optional[PythonFile] = None
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """The script that leads to the command, when that stands in another one."""
+        return (self.script.path,) if self.script is not None else ()
+
+    @property
     def writer(self) -> Writer:
         """The file that may write configuration files before it launches."""
         return self.script or self.notebook
@@ -186,7 +191,7 @@ class Assembly:
         if config is not None:
             layers.append(self._config_layer(config, launch.framework, environment))
         ranked = rank(layers, given.overridden)
-        files = [command.location.path]
+        files = [*origins.files, command.location.path]
         if launch.script is not None and entry is None:
             entry = self.reach.script(launch.script, launch.is_module, command)
         parts = _Parts(
@@ -314,7 +319,7 @@ class Assembly:
         documents = self._documents(program, given, command, origins.writer)
         configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
         namespace = namespace_of(program, given, tuple(configs))
-        parts = self._script_parts(program, entry, given, namespace, configs, command)
+        parts = self._script_parts(program, entry, given, namespace, configs, command, origins)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
         parts.python = tuple(bind(file, namespace) for file in program.files)
@@ -341,8 +346,9 @@ class Assembly:
         namespace: Namespace,
         configs: Sequence[Document],
         command: Optional[Command],
+        origins: Origins,
     ) -> _Parts:
-        files = [command.location.path] if command is not None else []
+        files = [*origins.files, command.location.path] if command is not None else []
         files += [file.path for file in program.files]
         is_open = entry.is_open
         config: Optional[Document] = None

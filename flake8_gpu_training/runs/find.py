@@ -16,6 +16,7 @@ from flake8_gpu_training.facts import (
     Command,
     Location,
     Origin,
+    Problem,
     PythonFile,
     known,
 )
@@ -278,13 +279,14 @@ def _python_files(project: Project) -> Iterator[PythonFile]:
         and path.split("/")[-2] in FRAMEWORK_PACKAGES
         and (path.count("/") == 1 or path.startswith("src/"))
     )
-    return project.python_files(
-        lambda path: (
-            path.startswith(packages)
-            or project.is_auxiliary(path)
-            or not _may_start(project.root / path)
-        )
+    sources = project.python_sources(
+        lambda path: path.startswith(packages) or project.is_auxiliary(path)
     )
+    for path, content in sources:
+        if isinstance(content, Problem) or _STARTING.search(content):
+            file = project.read(path)
+            if isinstance(file, PythonFile):
+                yield file
 
 
 # What a file must hold to train, to serve, or to start a command that does.
@@ -294,25 +296,24 @@ _STARTING = re.compile(
     rb"|\"[ \\t]*[!%]|^[ \t]*[!%]",
     re.MULTILINE,
 )
-_LARGEST = 4_000_000
-
-
-def _may_start(path: Path) -> bool:
-    """Whether a Python file or notebook is worth reading, by a scan of its bytes."""
-    try:
-        with path.open("rb") as file:
-            return _STARTING.search(file.read(_LARGEST)) is not None
-    except (OSError, ValueError):
-        return True
 
 
 # --- commands ---------------------------------------------------------------------------
 
 
 def _commands(project: Project) -> Iterator[Found]:
-    for script in project.scripts():
+    scripts = list(project.scripts())
+    called = {
+        command.location
+        for script in scripts
+        for command in script.commands
+        if command.location.path != script.path
+    }
+    for script in scripts:
         for command in script.commands:
-            yield Found(command, Origins(script=script))
+            # Of a script that another one calls, the commands with that one's arguments count.
+            if command.location.path != script.path or command.location not in called:
+                yield Found(command, Origins(script=script))
     for config in project.configs():
         for command in config.commands:
             yield Found(command, Origins(job=config))

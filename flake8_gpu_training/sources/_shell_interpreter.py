@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import operator
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -41,19 +43,32 @@ from ._shell_values import (
     text_of,
 )
 from ._shell_words import Substitution
-from ._shell_wrappers import Unwrapped, unwrap
+from ._shell_wrappers import SHELLS, Unwrapped, unwrap
 
 Parse = Callable[[str], Program]
+Load = Callable[[str, str, str], Optional[tuple[Program, Source]]]
+"""A script of the project: its name, the file that names it, where ``cd`` led to."""
 
 MAX_COMMANDS = 20_000
 _MAX_STEPS = 100_000
 _MAX_NESTING = 8
 _MAX_CALLS = 16
+_MAX_SCRIPTS = 3
+"""How deep scripts that source or start others are followed."""
 _MAX_CHARACTERS = 4_000_000
 """Most text in composed scripts (``eval``, ``bash -c``) that is read for one file."""
 
 _SILENT = frozenset({"[", "[[", "test", ":", "true", "false"})
 _TESTS = _SILENT | {"grep", "command", "which", "type", "!"}
+_TEST_ENDS: Mapping[str, str] = {"[": "]", "[[": "]]", "test": ""}
+_COMPARED: Mapping[str, Callable[[int, int], bool]] = {
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
+}
 _PYTHON = re.compile(r"python[0-9.]*$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _SUBSTITUTED = re.compile(
@@ -76,13 +91,15 @@ class _Context:
 class Interpreter:
     """Collects commands, written files and sourced scripts."""
 
-    def __init__(self, path: str, parse: Parse) -> None:
+    def __init__(self, path: str, parse: Parse, load: Optional[Load] = None) -> None:
         self.state = State(path)
         self.commands: list[Command] = []
         self.heredocs: list[Heredoc] = []
         self.sourced: list[Word] = []
         self.problems: list[Problem] = []
         self._parse = parse
+        self._load = load
+        self._scripts = [path]
         self._functions: dict[str, tuple[Function, _Context]] = {}
         self._called: dict[str, int] = {}
         self._steps = 0
@@ -178,15 +195,25 @@ class Interpreter:
             left = left.left
         self._statement(left, context)
         tested = _is_test(left, context.source)
-        for operator, right in reversed(chain):
+        truth = self._truth(left, context)
+        for sign, right in reversed(chain):
             if self.state.dead:
                 return
-            if operator == "&&" and not tested:
+            if sign == "&&" and not tested:
                 self._statement(right, context)
+                truth = None
                 continue
+            if truth is not None:
+                if truth is (sign == "||"):
+                    continue
+                if self._surely(right, context):
+                    truth = self._truth(right, context)
+                    tested = _is_test(right, context.source)
+                    continue
+            truth = None
             after = self._branch(self.state, right, replace(context, conditional=True))
             self.state.merge([self.state.copy(), after])
-            tested = tested or operator == "||"
+            tested = tested or sign == "||"
 
     def _pipeline(self, statement: Pipeline, context: _Context) -> None:
         stdin = context.stdin
@@ -209,21 +236,89 @@ class Interpreter:
     def _if(self, statement: If, context: _Context) -> None:
         ends: list[State] = []
         inner = replace(context, conditional=True)
-        for i, (condition, body) in enumerate(statement.branches):
-            self._statement(condition, inner if i else context)
+        for condition, body in statement.branches:
+            self._statement(condition, inner if ends else context)
+            truth = self._truth(condition, context)
+            if truth is False:
+                continue
+            if truth and not ends and self._surely(body, context):
+                return
             ends.append(self._branch(self.state, body, inner))
+        if not ends:
+            if statement.otherwise is not None:
+                self._statement(statement.otherwise, context)
+            return
         if statement.otherwise is None:
             ends.append(self.state.copy())
         else:
             ends.append(self._branch(self.state, statement.otherwise, inner))
         self.state.merge(ends)
 
+    def _surely(self, body: Statement, context: _Context) -> bool:
+        """Walk a branch that is taken; False when it leaves the script.
+
+        A script that gives up (``exit``) has values that are meant to be filled in first.
+        """
+        noted = (len(self.commands), len(self.heredocs), len(self.sourced))
+        saved = self.state.copy()
+        self._statement(body, context)
+        if self.state.dead not in ("exit", "return"):
+            return True
+        commands, heredocs, sourced = noted
+        del self.commands[commands:], self.heredocs[heredocs:], self.sourced[sourced:]
+        self.state.become(saved)
+        return False
+
+    def _truth(self, condition: Statement, context: _Context) -> Optional[bool]:
+        """Whether a test holds, when all values in it are known."""
+        if isinstance(condition, Block) and len(condition.items) == 1:
+            condition = condition.items[0]
+        if isinstance(condition, AndOr):
+            left = self._truth(condition.left, context)
+            right = self._truth(condition.right, context)
+            decides = condition.operator == "||"
+            if decides in (left, right):
+                return decides
+            return None if None in (left, right) else not decides
+        if not isinstance(condition, Simple) or not condition.words or condition.redirects:
+            return None
+        first = condition.words[0]
+        closing = _TEST_ENDS.get(context.source.text[first.start : first.end])
+        if closing is None:
+            return None
+        expander = self._expander(context)
+        words = [field for span in condition.words[1:] for field in expander.fields(span)]
+        if closing and words and words[-1].text == closing:
+            words.pop()
+        if not all(is_known(field.value) for field in words):
+            return None
+        patterns = closing == "]]" and bool(words) and not words[-1].quoted
+        return _tested([field.text for field in words], patterns)
+
     def _case(self, statement: Case, context: _Context) -> None:
         inner = replace(context, conditional=True)
+        chosen = self._chosen(statement, context)
+        if chosen is not None and self._surely(chosen, context):
+            return
         ends = [self._branch(self.state, body, inner) for body in statement.bodies]
         if not statement.exhaustive or not ends:
             ends.append(self.state.copy())
         self.state.merge(ends)
+
+    def _chosen(self, statement: Case, context: _Context) -> Optional[Statement]:
+        """The body of a ``case`` that runs, when that is known."""
+        if statement.subject is None:
+            return None
+        value = self._expander(context).value(statement.subject)
+        if not is_known(value):
+            return None
+        text = text_of(value)
+        for patterns, body in zip(statement.patterns, statement.bodies):
+            if any(re.search(r"[\\$`\[(]", pattern) for pattern in patterns):
+                return None
+            if any(fnmatch.fnmatchcase(text, pattern.strip("\"'")) for pattern in patterns):
+                return body
+        return None
 
     def _for(self, statement: For, context: _Context) -> None:
         expander = self._expander(context)
@@ -395,6 +490,8 @@ class Interpreter:
         if found is not None:
             self._wrapped(found, fields, prefix, statement, context, end)
             return
+        if self._started(fields, prefix, context):
+            return
         self._emit(fields, prefix, statement, context, end)
         self._streams(fields, statement, context)
 
@@ -461,6 +558,57 @@ class Interpreter:
         state.positional, state.locals = saved
         if state.dead != "exit":
             state.dead = ""
+
+    # --- other scripts --------------------------------------------------------------
+
+    def _include(self, name: str, context: _Context) -> bool:
+        """Walk another script of the project in the present state; whether there is one."""
+        if self._load is None or len(self._scripts) > _MAX_SCRIPTS:
+            return False
+        found = self._load(name, self.state.path, self.state.directory)
+        if found is None or found[1].path in self._scripts:
+            return False
+        program, source = found
+        self._scripts.append(source.path)
+        saved, self.state.path = self.state.path, source.path
+        self._statement(program.body, replace(context, source=source, stdin=None))
+        self.state.path = saved
+        self._scripts.pop()
+        return True
+
+    def _started(
+        self, fields: Sequence[Field], prefix: Mapping[str, Variable], context: _Context
+    ) -> bool:
+        """Walk the script that ``bash script.sh …`` or ``./script.sh …`` starts."""
+        rest = list(fields)
+        if posixpath.basename(rest[0].text) in SHELLS:
+            rest.pop(0)
+            while rest and re.fullmatch(r"[-+][a-z]+", rest[0].text):
+                rest.pop(0)
+        if not rest or not is_known(rest[0].value) or not rest[0].text.endswith((".sh", ".bash")):
+            return False
+        if context.depth >= _MAX_NESTING:
+            return False
+        state, functions = self.state, self._functions
+        inner = State(state.path)
+        inner.directory = state.directory
+        inner.variables = {n: v for n, v in state.variables.items() if v.exported}
+        for name, variable in prefix.items():
+            inner.set(name, replace(variable, exported=True))
+        inner.positional = tuple(field.value for field in rest[1:])
+        wrapper = tuple(field.word() for field in fields)
+        self.state, self._functions = inner, {}
+        done = self._include(
+            rest[0].text,
+            replace(
+                context,
+                function="",
+                depth=context.depth + 1,
+                wrappers=(*context.wrappers, wrapper),
+            ),
+        )
+        self.state, self._functions = state, functions
+        return done
 
     # --- wrappers -------------------------------------------------------------------
 
@@ -703,8 +851,19 @@ def _change_directory(
 def _source_file(
     self: Interpreter, fields: list[Field], statement: Simple, context: _Context
 ) -> None:
-    if len(fields) > 1:
-        self.sourced.append(fields[1].word())
+    if len(fields) < 2:
+        return
+    self.sourced.append(fields[1].word())
+    if not is_known(fields[1].value):
+        return
+    saved = self.state.positional
+    if len(fields) > 2:
+        self.state.positional = tuple(field.value for field in fields[2:])
+    done = self._include(fields[1].text, context)
+    if len(fields) > 2:
+        self.state.positional = saved
+    if done and self.state.dead == "return":
+        self.state.dead = ""
 
 
 def _leave(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
@@ -809,6 +968,28 @@ def _is_test(statement: Statement, source: Source) -> bool:
     if isinstance(statement, Pipeline) and statement.stages:
         return _is_test(statement.stages[-1], source)
     return isinstance(statement, (Arithmetic, Group, Block))
+
+
+def _tested(words: Sequence[str], patterns: bool) -> Optional[bool]:
+    """The answer of ``[ words ]``; ``patterns``: what stands right of ``==`` is one."""
+    if words and words[0] == "!" and len(words) > 1:
+        answer = _tested(words[1:], patterns)
+        return None if answer is None else not answer
+    if len(words) == 1:
+        return words[0] != ""
+    if len(words) == 2 and words[0] in ("-z", "-n"):
+        return (words[1] == "") is (words[0] == "-z")
+    if len(words) != 3:
+        return None
+    left, sign, right = words
+    if sign in ("=", "==", "!="):
+        if patterns and re.search(r"[*?\[\\(]", right):
+            return None
+        return (left == right) is (sign != "!=")
+    compare = _COMPARED.get(sign)
+    if compare is None or not all(re.fullmatch(r"-?\d{1,15}", word) for word in (left, right)):
+        return None
+    return compare(int(left), int(right))
 
 
 def _endless(condition: Statement, source: Source) -> bool:

@@ -130,10 +130,15 @@ class While:
 
 @dataclass(frozen=True)
 class Case:
-    """The bodies of a ``case``; ``exhaustive`` when one pattern is ``*``."""
+    """The bodies of a ``case``; ``exhaustive`` when one pattern is ``*``.
+
+    ``subject`` is the word it looks at, ``patterns`` those of each body.
+    """
 
     bodies: tuple[Statement, ...]
     exhaustive: bool = False
+    subject: Optional[Span] = None
+    patterns: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

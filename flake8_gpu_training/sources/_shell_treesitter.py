@@ -160,7 +160,7 @@ class _Reader:
         assignments: list[Assignment] = []
         declared: list[Assignment] = []
         redirects: list[Redirect] = []
-        for node in nodes[:MAX_WORDS]:
+        for node in self._leading_assignments(nodes[:MAX_WORDS], assignments):
             if node.type in _REDIRECTS:
                 redirect, further = self._redirect(node)
                 redirects.append(redirect)
@@ -180,6 +180,30 @@ class _Reader:
                 self._add_word(words, self._span(node))
         start = self._offset(nodes[0].start_byte)
         return simple(self._text, start, words, assignments, redirects, declared)
+
+    def _leading_assignments(self, nodes: list[Node], made: list[Assignment]) -> list[Node]:
+        """Put assignments before the first word in ``made``; the nodes that are left.
+
+        The grammar cuts ``A=x/$B/$C`` in two: what touches a value is the rest of it.
+        """
+        at = 0
+        while at < len(nodes) and nodes[at].type == "variable_assignment":
+            end = at + 1
+            while (
+                end < len(nodes)
+                and nodes[end].type in _WORDS
+                and nodes[end - 1].end_byte == nodes[end].start_byte
+            ):
+                end += 1
+            found = self._assignment(nodes[at])
+            if end > at + 1:
+                span = Span(self._span(nodes[at]).start, self._span(nodes[end - 1]).end)
+                found = assignment(self._text, span.start, span.end)
+            if found is None:
+                break
+            made.append(found)
+            at = end
+        return nodes[at:]
 
     def _add_word(self, words: list[Span], span: Span) -> None:
         """Append a word, joined to the one it touches."""
@@ -416,15 +440,18 @@ class _Reader:
 
     def _case_statement(self, node: Node, depth: int) -> Statement:
         bodies: list[Statement] = []
-        exhaustive = False
+        patterns: list[tuple[str, ...]] = []
+        subject = node.child_by_field_name("value")
         for item in node.children:
             if item.type != "case_item":
                 continue
             at = next((i for i, n in enumerate(item.children) if n.type == ")"), 0)
-            patterns = [self._source(child) for child in item.children[:at]]
-            exhaustive = exhaustive or "*" in patterns
+            parts = (self._source(child) for child in item.children[:at])
+            patterns.append(tuple(part for part in parts if part not in ("(", "|")))
             bodies.append(self.block(item.children[at + 1 :], depth))
-        return Case(tuple(bodies), exhaustive)
+        exhaustive = any("*" in alternatives for alternatives in patterns)
+        span = self._span(subject) if subject is not None else None
+        return Case(tuple(bodies), exhaustive, span, tuple(patterns))
 
     def _function_definition(self, node: Node, depth: int) -> Statement:
         name = node.child_by_field_name("name")

@@ -18,7 +18,7 @@ class Source:
 
     def __init__(self, text: str, path: str, first_line: int = 1, column: int = 1) -> None:
         self.text = text
-        self._path = path
+        self.path = path
         self._first_line = first_line
         self._column = column
         self._starts: Optional[list[int]] = None
@@ -30,7 +30,7 @@ class Source:
             self._starts.extend(i + 1 for i, char in enumerate(self.text) if char == "\n")
         row = bisect_right(self._starts, offset) - 1
         column = offset - self._starts[row] + (self._column if row == 0 else 1)
-        return Location(self._path, self._first_line + row, column)
+        return Location(self.path, self._first_line + row, column)
 
     def end(self, offset: int) -> Location:
         """Where text that ends before ``offset`` ends."""

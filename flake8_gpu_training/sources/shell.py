@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Optional, Union
+from typing import Callable, Optional, Union
 
 from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
 from ._shell_interpreter import Interpreter
@@ -48,23 +48,52 @@ _LONG_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+class Library:
+    """The scripts of a project that others source or start, each parsed once.
+
+    ``find(name, naming file, directory)`` gives a path of the project, ``read`` its content.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str, str, str], Optional[str]],
+        read: Callable[[str], Optional[bytes]],
+    ) -> None:
+        self._find = find
+        self._read = read
+        self._parsed: dict[str, Optional[tuple[Program, Source]]] = {}
+
+    def load(self, name: str, path: str, directory: str) -> Optional[tuple[Program, Source]]:
+        """The script that ``name`` stands for in the script at ``path``."""
+        found = self._find(name, path, directory)
+        if found is None:
+            return None
+        if found not in self._parsed:
+            data = self._read(found)
+            text = "" if data is None else decoded(data, found, 1, [])
+            self._parsed[found] = (parse_program(text), Source(text, found)) if text else None
+        return self._parsed[found]
+
+
 def read_shell(
     text: Union[str, bytes],
     path: str,
     *,
     first_line: int = 1,
     variables: Optional[Mapping[str, str]] = None,
+    library: Optional[Library] = None,
 ) -> ScriptFile:
     """Facts of a shell script. Never raises: what cannot be read is a Problem.
 
-    ``variables``: what the environment or sourced files set. ``$0`` is ``path``, as if the
-    script were started from the project's root.
+    ``variables``: what the environment sets. ``$0`` is ``path``, as if the script were
+    started from the project's root. ``library``: the scripts it may source or start; their
+    commands are then this script's too, with the arguments they get here.
     """
     problems: list[Problem] = []
     script = decoded(text, path, first_line, problems)
     source = Source(script, path, first_line)
     program = parse_program(script)
-    interpreter = Interpreter(path, parse_program)
+    interpreter = Interpreter(path, parse_program, library.load if library is not None else None)
     seed = Source("", path, first_line)
     for name, value in (variables or {}).items():
         chunk = Chunk(value, seed, 0, None, False)
