@@ -11,13 +11,16 @@ from flake8_gpu_training.facts import (
     Call,
     Command,
     ConfigFile,
+    Import,
     Location,
+    Problem,
     PythonFile,
     Requirement,
     Setting,
     known,
 )
 from flake8_gpu_training.frameworks.base import Evidence
+from flake8_gpu_training.sources.python import read_imports
 
 if TYPE_CHECKING:
     from flake8_gpu_training.project import Project
@@ -208,6 +211,18 @@ _PARAMETERS: Mapping[str, tuple[tuple[str, Callable[[Any], bool], int], ...]] = 
         ("enable_piecewise_cuda_graph", _any, 1),
     ),
 }
+# What a Python file must hold for its imports, or its calls too, to tell a framework: files
+# without are not read.
+_TELLING_IMPORTS = re.compile(
+    rb"\b(?:swift|trl|transformers|" + "|".join(_PACKAGES).encode() + rb")\b"
+)
+_TELLING_CALLS = re.compile(
+    rb"subprocess|os\.system|backward\s*\(|(?i:optim\w*|engine|scaler|opt|model)\s*\.step\s*\("
+    rb"|training_step|compute_loss|TrainingArguments\b|Trainer\b|"
+    + "|".join(
+        name for engine in _ENGINES for name, _, weight in _PARAMETERS[engine] if weight > 1
+    ).encode()
+)
 _NESTED = frozenset({"flow_factory", "vllm", "sglang"})
 _REMOTES: Mapping[str, str] = {
     "videox-fun": "videox_fun",
@@ -269,10 +284,16 @@ class _Scan:
                     yield from _of_requirement(requirement)
 
     def _of_python(self) -> Iterator[Evidence]:
-        for file in self.project.python_files():
-            if self._own(file.path):
-                self.trains = self.trains or _trains(file)
-                yield from _of_python(file)
+        for path, content in self.project.python_sources(self.project.is_auxiliary):
+            if isinstance(content, Problem):
+                continue
+            if path.endswith(".ipynb") or _TELLING_CALLS.search(content):
+                file = self.project.read(path)
+                if isinstance(file, PythonFile):
+                    self.trains = self.trains or _trains(file)
+                    yield from _of_python(file)
+            elif _TELLING_IMPORTS.search(content):
+                yield from _of_imports(read_imports(content, path))
 
     def _of_scripts(self) -> Iterator[Evidence]:
         for file in self.project.scripts():
@@ -336,10 +357,7 @@ def _of_requirement(requirement: Requirement) -> Iterator[Evidence]:
 
 
 def _of_python(file: PythonFile) -> Iterator[Evidence]:
-    for item in file.imports:
-        framework, strong = _of_import(item.module, item.name)
-        if framework:
-            yield Evidence(framework, "import", item.location, item.dotted, strong)
+    yield from _of_imports(file.imports)
     for call in file.calls:
         last = call.name.rpartition(".")[2]
         if call.name.startswith("transformers.") and _HF_NAMES.fullmatch(last):
@@ -348,6 +366,13 @@ def _of_python(file: PythonFile) -> Iterator[Evidence]:
         yield from _of_subprocess(call.name, call.positional, call.location)
     for command in file.shell:
         yield from _of_command(command)
+
+
+def _of_imports(imports: Iterable[Import]) -> Iterator[Evidence]:
+    for item in imports:
+        framework, strong = _of_import(item.module, item.name)
+        if framework:
+            yield Evidence(framework, "import", item.location, item.dotted, strong)
 
 
 def _of_keywords(call: Call) -> Iterator[Evidence]:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from flake8_gpu_training.sources._python_interest import (
     FIELD_LIBRARIES,
@@ -21,9 +21,13 @@ from flake8_gpu_training.sources._python_interest import (
 )
 from flake8_gpu_training.sources._python_traces import (
     called_words,
+    hot_offsets,
     interest_offsets,
     step_offsets,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
 
 MAX_EXPRESSION_DEPTH = 90
 MAX_STATEMENT_DEPTH = 60
@@ -38,6 +42,7 @@ _WORD = re.compile(r"(?<![\w.])(?:self\.)?[A-Za-z_]\w*\b(?!\s*=[^=])")
 _INDENT = re.compile(r"[ \t\f]*")
 _ENTRY_SUFFIXES = ("_main", "run_exp")
 _LARGE_STATEMENT = 400
+_HELP = frozenset({"help", "metadata"})
 _NAME_ROUNDS = 3
 _SURVEY_DEPTH = int(MAX_STATEMENT_DEPTH / ELIF_DEPTH)
 
@@ -53,7 +58,6 @@ _EVALUATED = (
     ast.List,
     ast.Tuple,
     ast.UnaryOp,
-    ast.BinOp,
     ast.BoolOp,
     ast.IfExp,
     ast.JoinedStr,
@@ -99,6 +103,7 @@ class _Thinner:
         self._survey(tree.body, None, 0)
         names, modules = _imported(self.imports)
         self.hits = self._hits(interest_offsets(text, names, modules))
+        self.hot_hits = self._hits(hot_offsets(text))
         self.steps = self._hits(step_offsets(text))
 
     def run(self) -> Thinned:
@@ -106,7 +111,7 @@ class _Thinner:
             self._mark_top(statement)
         for name in self.hot_names:
             for function in self.functions.get(name, ()):
-                self._mark_all(function)
+                self._mark_each_step(function)
         self._mark_bindings()
         return self._emit()
 
@@ -133,7 +138,7 @@ class _Thinner:
                 self.all_functions.append(statement)
             if depth >= _SURVEY_DEPTH:
                 continue
-            for child in _blocks(statement):
+            for child in blocks(statement):
                 self._survey(child, statement, depth + 1)
 
     # -- marking
@@ -144,14 +149,19 @@ class _Thinner:
             self.kept.add(node)
             node = self.parents.get(node)
 
-    def _mark_all(self, statement: ast.stmt) -> None:
-        """Keep a statement and everything in it, docstrings and errors aside."""
-        if _is_dull(statement):
-            return
-        self._mark(statement)
-        for block in _blocks(statement):
+    def _mark_each_step(self, statement: ast.stmt) -> None:
+        """Keep what can cost time at every step in a loop, or in a function that it calls."""
+        for block in blocks(statement):
             for child in block:
-                self._mark_all(child)
+                if not _is_dull(child) and self._is_hot(child):
+                    self._mark(child)
+                if _skips_steps(child):
+                    self._mark(child.body[-1])
+                self._mark_each_step(child)
+
+    def _is_hot(self, statement: ast.stmt) -> bool:
+        first, last = self._own_lines(statement)
+        return self._any(self.hot_hits, first, last) or self._is_interesting(statement)
 
     def _mark_top(self, statement: ast.stmt) -> None:
         """At module and class level everything but docstrings and dull functions is kept."""
@@ -165,7 +175,7 @@ class _Thinner:
         self._mark(statement)
         if self._is_hot_loop(statement):
             self._mark_hot(statement)
-        for block in _blocks(statement):
+        for block in blocks(statement):
             for child in block:
                 self._mark_top(child)
 
@@ -186,7 +196,7 @@ class _Thinner:
             else:
                 if self._is_interesting(statement):
                     self._mark(statement)
-                for child in _blocks(statement):
+                for child in blocks(statement):
                     self._mark_block(child)
 
     def _is_data(self, statement: ast.stmt) -> bool:
@@ -199,11 +209,15 @@ class _Thinner:
             return True
         if _is_dull(statement):
             return False
-        first, last = _span(statement)
-        blocks = list(_blocks(statement))
-        if blocks:
-            last = max(first, _start(blocks[0][0]) - 1)
+        first, last = self._own_lines(statement)
         return self._any(self.hits, first, last) or _sets_attribute(statement)
+
+    def _own_lines(self, statement: ast.stmt) -> tuple[int, int]:
+        """Lines of a simple statement, or of a compound statement's header."""
+        first, last = _span(statement)
+        for block in blocks(statement):
+            return first, max(first, _start(block[0]) - 1)
+        return first, last
 
     def _is_hot_loop(self, statement: ast.stmt) -> bool:
         if not isinstance(statement, _Loop):
@@ -215,7 +229,8 @@ class _Thinner:
         return any(LOADER_TRACE.search(line) for line in header)
 
     def _mark_hot(self, statement: ast.stmt) -> None:
-        self._mark_all(statement)
+        self._mark(statement)
+        self._mark_each_step(statement)
         first, last = _span(statement)
         text = "\n".join(self.lines[first - 1 : last])
         self.hot_names.update(word for word, _ in called_words(text))
@@ -245,11 +260,18 @@ class _Thinner:
     def _binders(
         self, table: _Binders, owner: ast.AST, word: str
     ) -> list[tuple[ast.AST, ast.stmt]]:
-        """Statements that bind a name, unless none of them can be evaluated."""
+        """Statements that bind a name, unless none of them can be evaluated.
+
+        Of those that cannot, one is enough to show that the value is not known.
+        """
         binders = table.of(owner).get(word, ())
-        if word not in table.top and all(_is_opaque(statement) for _, statement in binders):
+        opaque = [item for item in binders if _is_opaque(item[1])]
+        if word not in table.top and len(opaque) == len(binders):
             return []
-        return [item for item in binders if item[1] not in self.kept and not self._is_data(item[1])]
+        if any(statement in self.kept for _, statement in opaque):
+            opaque = []
+        found = [*opaque[:1], *(item for item in binders if not _is_opaque(item[1]))]
+        return [item for item in found if item[1] not in self.kept and not self._is_data(item[1])]
 
     def _owner(self, function: ast.AST) -> ast.AST:
         node: Any = function
@@ -263,10 +285,7 @@ class _Thinner:
 
     def _own_text(self, statement: ast.stmt) -> str:
         """Text of a simple statement, or of a compound statement's header."""
-        first, last = _span(statement)
-        for block in _blocks(statement):
-            last = max(first, _start(block[0]) - 1)
-            break
+        first, last = self._own_lines(statement)
         return "\n".join(self.lines[first - 1 : last])
 
     # -- emission
@@ -304,13 +323,13 @@ class _Thinner:
 
     def _emit_statement(self, statement: ast.stmt, depth: float) -> bool:
         first, last = _start(statement), _span(statement)[1]
-        blocks = list(_blocks(statement))
-        if depth >= MAX_STATEMENT_DEPTH or self._is_too_deep(statement, blocks):
+        inner = list(blocks(statement))
+        if depth >= MAX_STATEMENT_DEPTH or self._is_too_deep(statement, inner):
             self.too_deep.append(statement.lineno)
             return False
-        if not blocks:
+        if not inner:
             self._keep_lines(first, last)
-            self._drop_metadata(statement)
+            self._drop_help(statement)
             return True
         if isinstance(statement, ast.ClassDef):
             functions = [node for node in statement.body if isinstance(node, _Function)]
@@ -318,7 +337,7 @@ class _Thinner:
         cursor = first
         if isinstance(statement, _Function) and not self._is_decorated(statement):
             cursor = statement.lineno
-        for block in blocks:
+        for block in inner:
             start = _start(block[0])
             if (start <= cursor and start <= statement.lineno) or self._shares_line(block[0]):
                 # The block stands on its header's line: the lot is kept.
@@ -333,17 +352,18 @@ class _Thinner:
             cursor = _span(block[-1])[1] + 1
         return True
 
-    def _drop_metadata(self, statement: ast.stmt) -> None:
-        """Drop the lines of ``field(metadata=...)``: help texts make most of a configuration."""
-        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.value, ast.Call):
+    def _drop_help(self, statement: ast.stmt) -> None:
+        """Drop the lines of ``help=`` and ``metadata=``, which make most of a configuration."""
+        call = getattr(statement, "value", None)
+        if not isinstance(statement, (ast.AnnAssign, ast.Expr)) or not isinstance(call, ast.Call):
             return
-        for keyword in statement.value.keywords:
+        for keyword in call.keywords:
             first, last = keyword.lineno, keyword.end_lineno or keyword.lineno
             end = keyword.end_col_offset or 0
             after = self.lines[last - 1].encode("utf-8", "surrogatepass")[end:].strip()
             if (
-                keyword.arg == "metadata"
-                and self.lines[first - 1].lstrip().startswith("metadata")
+                keyword.arg in _HELP
+                and self.lines[first - 1].lstrip().startswith(keyword.arg)
                 and (after in (b"", b",") or after.startswith((b"#", b", #", b",  #")))
             ):
                 self.keep[first : last + 1] = bytes(last + 1 - first)
@@ -455,7 +475,7 @@ def _of_interest(module: str) -> bool:
     return root in FIELD_LIBRARIES
 
 
-def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
     """The non-empty blocks of a compound statement, in the order of the source."""
     body = getattr(statement, "body", None)
     if isinstance(body, list) and body:
@@ -503,7 +523,7 @@ def _indent(line: str) -> str:
 
 
 def _is_simple(statement: ast.stmt) -> bool:
-    return next(_blocks(statement), None) is None
+    return next(blocks(statement), None) is None
 
 
 def _is_dull(statement: ast.stmt) -> bool:
@@ -511,6 +531,15 @@ def _is_dull(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Raise):
         return True
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _skips_steps(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """``if step % n: continue``: what follows is not done at every step."""
+    if not isinstance(statement, ast.If) or not isinstance(
+        statement.body[-1], (ast.Continue, ast.Return)
+    ):
+        return False
+    return any(isinstance(node, ast.Mod) for node in ast.walk(statement.test))
 
 
 def _sets_attribute(statement: ast.stmt) -> bool:
@@ -530,7 +559,7 @@ def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
         statement = stack.pop()
         yield statement
         if not isinstance(statement, (*_Function, ast.ClassDef)):
-            for block in _blocks(statement):
+            for block in blocks(statement):
                 stack.extend(block)
 
 
@@ -538,10 +567,17 @@ def _is_opaque(statement: ast.stmt) -> bool:
     """Whether the value that a statement gives its names is beyond evaluation."""
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return True
-    value = statement.value
-    if isinstance(value, ast.Call):
-        return not (isinstance(value.func, ast.Name) and value.func.id in _EVALUATED_CALLS)
-    return not isinstance(value, _EVALUATED)
+    values: list[Optional[ast.expr]] = [statement.value]
+    while values:
+        value = values.pop()
+        if isinstance(value, ast.BinOp):
+            values += (value.left, value.right)
+        elif isinstance(value, ast.Call):
+            if not (isinstance(value.func, ast.Name) and value.func.id in _EVALUATED_CALLS):
+                return True
+        elif not isinstance(value, _EVALUATED):
+            return True
+    return False
 
 
 def _bound_names(statement: ast.stmt) -> Iterator[str]:

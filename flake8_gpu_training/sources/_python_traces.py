@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from flake8_gpu_training.sources._python_interest import (
     CALLS,
     DICT_KEYS,
+    HOT_CALLS,
     OPTIMIZER_LIKE,
     TRACES,
     is_constructor,
@@ -17,6 +18,7 @@ from flake8_gpu_training.sources._python_interest import (
 _CALLED_BACKWARDS = re.compile(r"\([ \t]*(\w+)(\.er\b)?")
 _ATTRIBUTES_CALLED = re.compile(r"[\w.]*[ \t]*\(")
 _RECEIVER_LENGTH = 40
+_HOT = (HOT_CALLS | {"print", "float"}) - {"detach", "clone"}
 
 
 def called_words(text: str) -> Iterator[tuple[str, int]]:
@@ -51,6 +53,11 @@ def interest_offsets(text: str, names: Collection[str], modules: Collection[str]
         for offset in _occurrences(text, prefix):
             if _ATTRIBUTES_CALLED.match(text, offset + len(prefix)):
                 yield offset
+
+
+def hot_offsets(text: str) -> Iterator[int]:
+    """Offsets of calls that cost time where they are made at every training step."""
+    return (offset for word, offset in called_words(text) if word in _HOT)
 
 
 def step_offsets(text: str) -> Iterator[int]:
