@@ -58,8 +58,11 @@ _REFERENCE = frozenset({"dpo", "kto", "grpo", "ppo"})
 _CONTEXT_GIB = 0.8  # CUDA context, cuBLAS and NCCL workspaces
 _FRAGMENTATION = 0.04
 _HEADROOM = 1.2  # high end: fragmentation and a framework's own buffers
-# Instruction data are mostly shorter than this many tokens, whatever the limit says.
-_USUAL_LENGTH = 768
+# The longest sample of a batch makes the peak; those of instruction data seldom have more
+# tokens than this, whatever the limit says.
+_USUAL_LENGTH = 1536
+# Weights that come quantized under a name of their own: bits of a weight.
+_QUANTIZED_NAME = re.compile(r"(?i)[-_](?:awq|gptq-int4|int4|4bit|(gptq-int8|int8|8bit|fp8))$")
 # DeepSpeed's default buckets and live parameters (deepspeed/runtime/zero/config.py):
 # reduce and all-gather buckets of 5e8 elements, stage3_max_live_parameters 1e9, 2 bytes each.
 _ZERO_BUCKET = 5e8
@@ -70,6 +73,8 @@ _ZERO3_LIVE = 1e9
 class MemoryEstimate:
     """GiB per GPU: ``parts`` add up to ``total``; the truth is expected in low..high.
 
+    ``parts`` are of samples of ``sample_length`` tokens, ``full_parts`` of samples as long as
+    ``max_length`` allows (None: no limit is set). ``offloaded``: parts kept in CPU memory.
     ``fits``: whether it fits the GPU's memory; None when that is not known or too close.
     """
 
@@ -77,11 +82,20 @@ class MemoryEstimate:
     low: float
     high: float
     fits: Optional[bool] = None
+    sample_length: int = 0
+    max_length: Optional[int] = None
+    full_parts: Optional[Mapping[str, float]] = None
+    offloaded: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:
         """Sum of the parts."""
         return sum(self.parts.values())
+
+    @property
+    def full_total(self) -> Optional[float]:
+        """Sum of the parts when samples are as long as allowed; None without a limit."""
+        return None if self.full_parts is None else sum(self.full_parts.values())
 
 
 @dataclass(frozen=True)
@@ -102,28 +116,59 @@ def estimate(run: Run) -> Optional[MemoryEstimate]:
     shape = _shape(run.model)
     micro_batch = run.value("micro_batch_size")
     length = run.value("max_length")
-    if run.kind is not RunKind.TRAIN or shape is None:
+    if run.kind is not RunKind.TRAIN or shape is None or not run.practice("max_length").known:
         return None
     if run.value("rollout_engine") in ("vllm", "sglang"):
         return None  # how much an engine in the same process takes is its own setting
-    if not isinstance(micro_batch, int) or not isinstance(length, int):
+    limited = isinstance(length, int) and not isinstance(length, bool)
+    if not isinstance(micro_batch, int) or not (limited or length is None):
         return None
     ranks = _ranks(run)
-    if ranks is None or micro_batch < 1 or length < 1:
+    if ranks is None or micro_batch < 1 or (limited and length < 1):
         return None
-    states = _states(run, shape, ranks)
+    if not limited and _fills_samples(run):
+        return None  # packed up to a length that is not known
+    longest = length if limited else _USUAL_LENGTH
+    sample = longest if _fills_samples(run) else min(longest, _USUAL_LENGTH)
+    return _estimate(run, shape, ranks, micro_batch, sample, longest, limited)
+
+
+def _estimate(
+    run: Run,
+    shape: _Shape,
+    ranks: int,
+    micro_batch: int,
+    sample: int,
+    longest: int,
+    limited: bool,
+) -> MemoryEstimate:
+    states, offloaded = _states(run, shape, ranks)
     step = _step_gib(run, shape, ranks)
-    full = _tokens(run, micro_batch, length)
-    typical = full if _fills_samples(run) else min(full, _usual_tokens(run, micro_batch))
-    parts = {**states, **_activations(run, shape, typical)}
-    # Activations are gone when the optimizer steps, so only the larger of the two counts.
-    spare = max(0.0, step - parts["activations"] - parts["logits"])
     fixed = sum(states.values()) + _CONTEXT_GIB + _buffers_gib(run, shape)
-    parts["overhead"] = fixed - sum(states.values()) + spare + _FRAGMENTATION * sum(parts.values())
-    least = max(step, sum(_activations(run, shape, typical * 0.5).values()))
+
+    def parts_of(tokens: float) -> Mapping[str, float]:
+        parts = {**states, **_activations(run, shape, tokens)}
+        # Activations are gone when the optimizer steps, so only the larger of the two counts.
+        spare = max(0.0, step - parts["activations"] - parts["logits"])
+        slack = _FRAGMENTATION * sum(parts.values())
+        parts["overhead"] = fixed - sum(states.values()) + spare + slack
+        return MappingProxyType(parts)
+
+    usual, full = (_tokens(run, micro_batch, length) for length in (sample, longest))
+    shortest = usual * (0.5 if _fills_samples(run) else 0.25)
+    least = max(step, sum(_activations(run, shape, shortest).values()))
     most = max(step, sum(_activations(run, shape, full).values()))
     low, high = fixed + 0.9 * least, (fixed + most) * _HEADROOM
-    return MemoryEstimate(MappingProxyType(parts), low, high, _fits(run, low, high))
+    return MemoryEstimate(
+        parts_of(usual),
+        low,
+        high,
+        _fits(run, low, high),
+        sample,
+        longest if limited else None,
+        parts_of(full) if limited else None,
+        offloaded,
+    )
 
 
 def model_states(
@@ -208,14 +253,16 @@ def _intermediate(shape: _Shape) -> float:
     return max(shape.hidden, (body / shape.layers - attention) / (3 * shape.hidden))
 
 
-def _states(run: Run, shape: _Shape, ranks: int) -> dict[str, float]:
+def _states(run: Run, shape: _Shape, ranks: int) -> tuple[dict[str, float], tuple[str, ...]]:
+    """GiB of the model states on one GPU, and the names of those kept in CPU memory."""
     split = _degree(run, "tensor_parallel") * _degree(run, "pipeline_parallel")
     parameters, data_ranks = _held(run, shape, ranks)
     tuning = run.value("tuning", "full")
     trained = parameters
     per_weight, per_gradient, per_state = _bytes_per_parameter(run)
     if tuning not in ("full", "pt"):
-        trained = _adapter_parameters(shape, run.value("lora_rank", 8) or 8) / split
+        adapters = _adapter_parameters(shape, run.value("lora_rank", 8) or 8)
+        trained = (adapters + _saved_modules(run, shape)) / split
         per_gradient, per_state = 4.0, 8.0
         frozen = parameters * _frozen_bytes(run)
         weights = frozen + 4.0 * trained
@@ -231,13 +278,39 @@ def _states(run: Run, shape: _Shape, ranks: int) -> dict[str, float]:
         "gradients": gradients / (data_ranks if stage >= 2 else 1),
         "optimizer": states / (data_ranks if stage >= 1 else 1),
     }
-    if run.value("offload_optimizer") in ("cpu", "nvme"):
-        sharded["optimizer"] = 0.0
+    offloaded = []
+    if run.value("offload_optimizer") in ("cpu", "nvme") or run.value("fsdp_offload") is True:
+        offloaded.append("optimizer")
     if run.value("offload_param") in ("cpu", "nvme") or run.value("fsdp_offload") is True:
-        sharded["weights"] = 0.0
-    if run.value("device_map") == "auto" and ranks == 1 and run.hardware.gpus:
+        offloaded.append("weights")
+    sharded.update(dict.fromkeys(offloaded, 0.0))
+    if ranks == 1 and run.hardware.gpus and _spreads_layers(run):
         sharded = {name: size / run.hardware.gpus for name, size in sharded.items()}
-    return {name: size / GIB for name, size in sharded.items()}
+    return {name: size / GIB for name, size in sharded.items()}, tuple(offloaded)
+
+
+def _spreads_layers(run: Run) -> bool:
+    """Whether one process spreads the layers over its GPUs (``device_map="auto"``).
+
+    ms-swift does so unless the run is distributed (swift/model/utils.py).
+    """
+    device_map = run.practice("device_map")
+    if device_map.known:
+        return bool(device_map.value == "auto")
+    return run.framework == "swift" and run.value("megatron") is not True and _stage(run) == 0
+
+
+def _saved_modules(run: Run, shape: _Shape) -> float:
+    """Parameters trained in full beside the adapters: PEFT's ``modules_to_save``."""
+    setting = run.settings.get("modules_to_save")
+    if setting is None or not setting.known:
+        return 0.0
+    value = setting.value
+    names = value.split() if isinstance(value, str) else value
+    if not isinstance(names, (list, tuple)):
+        return 0.0
+    tables = {"embed_tokens", "lm_head", "word_embeddings", "output_layer", "wte"}
+    return sum(str(name) in tables for name in names) * float(shape.vocabulary * shape.hidden)
 
 
 def _held(run: Run, shape: _Shape, ranks: int) -> tuple[float, int]:
@@ -297,6 +370,9 @@ def _loads_16_bit(run: Run) -> bool:
 def _frozen_bytes(run: Run) -> float:
     """Bytes of a frozen weight: 2, or less when quantized (scales and embeddings included)."""
     bits = run.value("quantization_bits")
+    named = _QUANTIZED_NAME.search(run.model.name or "")
+    if bits is None and named is not None:
+        bits = 8 if named.group(1) else 4
     if isinstance(bits, int) and 0 < bits < 16:
         return bits / 8 * 1.06 + 0.12
     return 4.0 if run.value("precision") == "fp32" else 2.0
@@ -314,10 +390,6 @@ def _optimizer_bytes(run: Run, adam: float) -> float:
 def _fills_samples(run: Run) -> bool:
     """Whether every sample is filled up to the maximal length."""
     return run.value("packing") is True
-
-
-def _usual_tokens(run: Run, micro_batch: int) -> float:
-    return _tokens(run, micro_batch, _USUAL_LENGTH)
 
 
 def _buffers_gib(run: Run, shape: _Shape) -> float:

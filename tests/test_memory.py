@@ -198,3 +198,58 @@ def test_an_unknown_number_of_ranks_matters_only_where_states_are_sharded() -> N
 def test_senseless_sizes_give_no_estimate(size: int) -> None:
     assert estimate(run_of("Qwen/Qwen2.5-7B", micro_batch_size=size)) is None
     assert estimate(run_of("Qwen/Qwen2.5-7B", max_length=size)) is None
+
+
+def test_long_samples_are_estimated_beside_usual_ones() -> None:
+    long = estimate(run_of("Qwen/Qwen2.5-7B", max_length=16384, tuning="lora"))
+    assert long is not None
+    assert (long.sample_length, long.max_length) == (1536, 16384)
+    assert long.full_total is not None
+    assert long.total < long.full_total < long.high
+    packed = estimate(run_of("Qwen/Qwen2.5-7B", max_length=16384, tuning="lora", packing=True))
+    assert packed is not None
+    assert packed.total == packed.full_total == pytest.approx(long.full_total)
+
+
+def test_without_a_limit_only_usual_samples_are_estimated() -> None:
+    found = estimate(run_of("Qwen/Qwen2.5-7B", max_length=None, tuning="lora"))
+    assert found is not None
+    assert (found.max_length, found.full_parts, found.full_total) == (None, None, None)
+    assert estimate(run_of("Qwen/Qwen2.5-7B", max_length=None, packing=True)) is None
+
+
+def test_what_is_offloaded_is_named() -> None:
+    both = {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu"}
+    found = estimate(run_of("Qwen/Qwen2.5-7B", 4, **both))
+    assert found is not None
+    assert set(found.offloaded) == {"optimizer", "weights"}
+    assert found.parts["weights"] == found.parts["optimizer"] == 0
+    kept = estimate(run_of("Qwen/Qwen2.5-7B", 4, zero_stage=3))
+    assert kept is not None
+    assert kept.offloaded == ()
+
+
+def test_embeddings_saved_beside_the_adapters_are_trained_parameters() -> None:
+    run = run_of("Qwen/Qwen2.5-3B", tuning="lora", liger_kernel=True)
+    saved = Setting("modules_to_save", "embed_tokens lm_head", AT)
+    found = estimate(replace(run, settings={"modules_to_save": saved}))
+    plain = estimate(run)
+    assert found is not None
+    assert plain is not None
+    assert found.total == pytest.approx(20.0, rel=0.2)  # ms-swift examples/train/agent/loss_scale
+    assert found.total - plain.total > 2 * 16 * 151_000 * 2048 / GIB
+
+
+def test_weights_quantized_under_their_own_name_are_small() -> None:
+    found = estimate(run_of("Qwen/Qwen2.5-7B-Instruct-AWQ", tuning="lora"))
+    assert found is not None
+    assert found.total == pytest.approx(10.0, rel=0.15)  # ms-swift examples/train/qlora/awq
+
+
+def test_one_process_of_ms_swift_spreads_the_layers_over_its_gpus() -> None:
+    run = run_of("Qwen/Qwen2.5-72B-Instruct", tuning="lora")
+    alone = estimate(replace(run, hardware=Hardware(gpus_per_node=1, nodes=1)))
+    spread = estimate(replace(run, hardware=Hardware(gpus_per_node=4, nodes=1)))
+    assert alone is not None
+    assert spread is not None
+    assert spread.parts["weights"] == pytest.approx(alone.parts["weights"] / 4)
