@@ -243,8 +243,15 @@ def test_accelerate_alone_is_not_enough_for_a_model_that_outgrows_a_gpu() -> Non
 
 def test_zero_plus_plus_is_for_several_nodes() -> None:
     practices = {**FULL, "zero_stage": 3, "zero_hpz_partition_size": 1}
-    two = hand_made(processes=8, nodes=2, practices=practices)
+    by_name = {"deepspeed": "zero3"}
+    two = hand_made(processes=8, nodes=2, practices=practices, settings=by_name)
     assert judged(two, "GPU108").findings[0].message.startswith("set --zero_hpz_partition_size 8")
+    through_accelerate = hand_made(processes=8, nodes=2, practices=practices)
+    assert (
+        judged(through_accelerate, "GPU108")
+        .findings[0]
+        .message.startswith('set "zero_hpz_partition_size": 8')
+    )
     one = hand_made(processes=8, practices=practices)
     assert status(one, "GPU108") is Status.NOT_APPLICABLE
     on = hand_made(processes=8, nodes=2, practices={**practices, "zero_hpz_partition_size": 8})

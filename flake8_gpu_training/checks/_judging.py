@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional, Union
 
 from flake8_gpu_training.checks import changes
-from flake8_gpu_training.checks._scale import is_trial, only_evaluates
+from flake8_gpu_training.checks._scale import is_trainer_class, is_trial, only_evaluates
 from flake8_gpu_training.checks.base import (
     Change,
     Edit,
@@ -19,7 +19,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, Origin, Setting, Unknown
+from flake8_gpu_training.facts import Call, Origin, ProblemKind, Setting, Unknown
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -32,6 +32,8 @@ _ALONE = Text(
     "仅看到单个文件，无法得知启动方式与其他配置",
     "one file seen alone: launcher and other files are out of sight",
 )
+_CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
+_PART = Text("只看到训练器的一部分", "a part of a trainer: its arguments are out of sight")
 _OPTION = Text("由命令行选项决定", "an option of the script decides, with a default only")
 _NO_WAY = Text("该框架没有对应参数", "the framework has no parameter for it")
 
@@ -165,11 +167,13 @@ def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
     return changes.write(replace(run, place=place_of_call, settings=settings), {name: value})
 
 
-def of_training(alone: bool = False) -> Callable[[Judge], Judge]:
+def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], Judge]:
     """Makes a judge obey the common rules of advice about training.
 
-    It is asked about training runs only; a trial run is advised nothing; and of a file seen
-    alone only what ``alone`` allows is said, since the launcher may have set the rest.
+    It is asked about training runs only; a trial run is advised nothing; nor is one whose
+    command is cut short, since the flags behind the cut are meant. Of a file seen alone only
+    what ``alone`` allows is said, since the launcher may have set the rest, and of a class
+    that extends a Trainer only what stands ``inside`` its steps.
     """
 
     def decorate(judge: Judge) -> Judge:
@@ -182,6 +186,10 @@ def of_training(alone: bool = False) -> Callable[[Judge], Judge]:
                 return judgement
             if is_trial(run):
                 return off(_TRIAL)
+            if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
+                return cannot_tell(_CUT)
+            if not inside and is_trainer_class(run):
+                return cannot_tell(_PART)
             if run.single_file and not alone:
                 return cannot_tell(_ALONE)
             return judgement

@@ -6,6 +6,7 @@ import re
 from typing import Optional
 
 from flake8_gpu_training.checks._scale import is_cuda, is_ray, ranks, spreads_layers, text
+from flake8_gpu_training.checks._settings import task
 from flake8_gpu_training.runs.model import Run
 
 # Families behind MODEL_TYPE_TO_APPLY_LIGER_FN of liger-kernel 0.8.5, by how their
@@ -34,6 +35,17 @@ _WITHOUT_LIGER = re.compile(
 )
 
 
+_NOT_WITH_UNSLOTH = (
+    "init_weights",
+    "init_lora_weights",
+    "use_dora",
+    "lora_dtype",
+    "use_galore",
+    "lisa_activated_layers",
+    "use_lisa",
+)
+
+
 def liger_supports(run: Run) -> Optional[bool]:
     """Whether liger-kernel patches the run's model; None when the model is not known."""
     if run.model.name is None:
@@ -42,10 +54,22 @@ def liger_supports(run: Run) -> Optional[bool]:
     return _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name)
 
 
+def trains_head(run: Run) -> bool:
+    """Whether an adapter sits on the output head, which the fused cross entropy would bypass."""
+    names = ("target_modules", "lora_target", "modules_to_save", "additional_target")
+    found = (run.setting(name) for name in names)
+    return any("lm_head" in str(setting.value) for setting in found if setting is not None)
+
+
 def prefers_unsloth(run: Run) -> bool:
-    """Whether Unsloth suits the run better than Liger: LoRA on one GPU under ms-swift."""
+    """Whether Unsloth suits the run better than Liger: LoRA on one GPU under ms-swift.
+
+    Its model classes predict tokens, and its adapters start from the default or LoftQ only.
+    """
     return (
         run.framework == "swift"
+        and task(run) == "causal_lm"
+        and not any(run.setting(name) is not None for name in _NOT_WITH_UNSLOTH)
         and text(run, "tuning") == "lora"
         and ranks(run) == 1
         and text(run, "algorithm") in (None, "pt", "sft")

@@ -30,6 +30,23 @@ def imports(run: Run, *modules: str) -> Optional[Import]:
     return None
 
 
+_DECODERS = ("ForCausalLM", "ForImageTextToText", "ForVision2Seq", "ForConditionalGeneration")
+
+
+def decoder_loads(run: Run) -> Iterator[Call]:
+    """Calls of ``from_pretrained`` that load a language model with its head."""
+    for call in calls(run, ".from_pretrained"):
+        if call.name.rpartition(".")[0].endswith(_DECODERS):
+            yield call
+
+
+def decoder_loads_vision(run: Run) -> Iterator[Call]:
+    """Those of them that load a model for images as well."""
+    for call in decoder_loads(run):
+        if not call.name.rpartition(".")[0].endswith("ForCausalLM"):
+            yield call
+
+
 def keyword(call: Call, name: str, position: Optional[int] = None) -> Any:
     """Value of an argument: None when it is not given (or unknown, as an Unknown)."""
     argument = call.keywords.get(name)

@@ -174,16 +174,31 @@ def is_trial(run: Run) -> bool:
     """Whether the run only tries something out: on the CPU, a few steps, a toy, a test."""
     if _setting(run, "use_cpu") is True or _setting(run, "no_cuda") is True:
         return True
-    steps = _setting(run, "max_steps")
-    if isinstance(steps, (int, float)) and 0 < steps <= _FEW_STEPS:
-        return True
+    for name in ("max_steps", "train_iters"):
+        steps = _setting(run, name)
+        if isinstance(steps, (int, float)) and 0 < steps <= _FEW_STEPS:
+            return True
     if run.model.name is not None and _TINY_MODEL.search(run.model.name):
         return True
     return is_test_file(run.place.location.path)
 
 
+def is_trainer_class(run: Run) -> bool:
+    """Whether all that trains in sight is the step of a class that extends a Trainer."""
+    if run.framework != "generic" or run.command is not None:
+        return False
+    loops = [loop for program in run.python for loop in program.loops if loop.trains]
+    return bool(loops) and all(loop.iterable in _STEP_METHODS for loop in loops)
+
+
+_STEP_METHODS = ("compute_loss", "training_step")
+
+
 def only_evaluates(run: Run) -> bool:
-    """Whether every Trainer of the program is given no training data, only to evaluate."""
+    """Whether the program trains nothing: it has no Trainer and calls no ``train``, or every
+    Trainer is given no training data, only to evaluate."""
+    if _builds_no_trainer(run):
+        return True
     trainers = [
         call
         for program in run.python
@@ -198,6 +213,18 @@ def only_evaluates(run: Run) -> bool:
             call.is_open or "train_dataset" in call.keywords or len(call.positional) > 3
             for call in trainers
         )
+    )
+
+
+def _builds_no_trainer(run: Run) -> bool:
+    """Whether a whole script fills a Trainer's arguments but neither makes nor runs one."""
+    if run.framework != "hf_trainer" or not any(program.has_main for program in run.python):
+        return False
+    return not any(
+        call.method.endswith("Trainer") or "train" in call.method.lower()
+        for program in run.python
+        for call in program.calls
+        if not call.method.endswith(("TrainingArguments", "TrainingArguments.parse"))
     )
 
 

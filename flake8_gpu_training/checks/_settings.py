@@ -66,6 +66,14 @@ def is_text(run: Run) -> bool:
     return run.model.kind == "LLM"
 
 
+def task(run: Run) -> str:
+    """What the head predicts: ``causal_lm``, ``seq_cls`` …; "" when that is not known."""
+    setting = parameter(run, "task_type", default="causal_lm")
+    if not setting.known or setting.value is None:
+        return "" if not setting.known else "causal_lm"
+    return str(setting.value).lower()
+
+
 def may_use_flash_attention(run: Run) -> bool:
     """Whether nothing speaks against a flash kernel: an older GPU, or an NPU."""
     if any(name.startswith(("ASCEND_", "NPU_")) for name in run.environment):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Optional
 
@@ -16,8 +17,8 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
-from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth
-from flake8_gpu_training.checks._programs import calls, first_call, imports, says
+from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth, trains_head
+from flake8_gpu_training.checks._programs import calls, decoder_loads, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
     billions,
     gpu,
@@ -29,10 +30,11 @@ from flake8_gpu_training.checks._scale import (
     text,
     tunes_all,
 )
+from flake8_gpu_training.checks._settings import algorithm, is_on, parameter, task
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import PlaceKind, Run
 
 # --- GPU301 ---------------------------------------------------------------------------
 
@@ -44,11 +46,6 @@ _FLASH = {
 _OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
 _SMALL_BILLIONS = 0.4
 _LONG = 4096  # tokens from which attention takes a large part of a layer
-_DECODERS = (
-    ".AutoModelForCausalLM.from_pretrained",
-    ".AutoModelForImageTextToText.from_pretrained",
-    ".AutoModelForVision2Seq.from_pretrained",
-)
 
 
 @of_training(alone=True)
@@ -80,12 +77,34 @@ def _flash_attention(run: Run) -> Judgement:
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
         return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
+    if _has_no_flash_code(run):
+        return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
+    if not setting.explicit and _loader_is_missing(run):
+        return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
     if _keeps_its_attention(run, written):
         return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
     answer = _advise_flash(run, setting, written or "sdpa")
     if run.framework == "swift" and _packs(run):
         return replace(answer, findings=())  # GPU016 says it: the run would not start
     return answer
+
+
+# Code of their own on the hub, or in Transformers, without a flash attention class.
+_NO_FLASH_CODE = re.compile(
+    r"(?i)chatglm|baichuan|(?:^|/)qwen-|bloom|(?:^|/)mpt-|(?:^|/)(?:m|flan-|long-)?t5|codegen|"
+    r"(?:^|/)internlm-|janus|got-ocr|xlnet"
+)
+
+
+def _has_no_flash_code(run: Run) -> bool:
+    return _NO_FLASH_CODE.search(run.model.name or "") is not None
+
+
+def _loader_is_missing(run: Run) -> bool:
+    """Whether a program's attention is chosen where we cannot point at."""
+    if run.framework not in ("hf_trainer", "generic") or run.place.kind is not PlaceKind.PYTHON:
+        return False
+    return _loading_call(run) is None
 
 
 def _packs(run: Run) -> bool:
@@ -114,17 +133,12 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     length = number(run, "max_length")
     long = length is not None and length >= _LONG
     dense = _packs(run)
-    reason = (
-        "eager attention writes the whole score matrix to memory"
-        if written == "eager"
-        else "sdpa leaves its own flash kernel when a padding mask is passed, "
-        "and keeps padding that FlashAttention can skip"
-    )
+    single = number(run, "micro_batch_size") == 1 and not dense
     condition = "" if gpu(run) is not None else " (Ampere or newer)"
     explicit_sdpa = written == "sdpa" and setting.explicit
     return advise(
         run,
-        reason + condition,
+        _why_flash(written, single) + condition,
         Text(f"当前注意力实现：{written}", f"attention: {written}"),
         Text(
             "改用 FlashAttention-2（需安装 flash-attn，Ampere 或更新的 GPU）",
@@ -135,16 +149,31 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
         at=setting,
         call=None if setting.explicit else _loading_call(run),
         share=0.5 if explicit_sdpa else None,
-        priority=Priority.HIGH if long or dense or written == "eager" else Priority.MEDIUM,
+        priority=_flash_priority(written, dense, long and not single),
         parameters=_attention_parameters(run),
     )
 
 
+def _why_flash(written: str, single: bool) -> str:
+    if written == "eager":
+        return "eager attention writes the whole score matrix to memory"
+    if single:
+        return "sdpa serves samples one by one, but packed or padded ones need FlashAttention"
+    return (
+        "sdpa leaves its own flash kernel when a padding mask is passed, "
+        "and keeps padding that FlashAttention can skip"
+    )
+
+
+def _flash_priority(written: str, dense: bool, long: bool) -> Priority:
+    return Priority.HIGH if dense or long or written == "eager" else Priority.MEDIUM
+
+
 def _loading_call(run: Run) -> Optional[Call]:
-    """The from_pretrained that loads the decoder, when the attention is chosen there."""
+    """The call that loads the decoder, when the attention is chosen there."""
     if run.framework not in ("hf_trainer", "generic"):
         return None
-    return next((c for c in calls(run, *_DECODERS) if not c.is_open), None)
+    return next((c for c in decoder_loads(run) if not c.is_open), None)
 
 
 def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
@@ -302,6 +331,18 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
     if not supported:
         return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
+    if task(run) != "causal_lm":
+        return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
+    if trains_head(run):
+        return off(
+            Text(
+                "LoRA 作用于 lm_head，融合损失会绕过它", "the fused loss bypasses lm_head's adapter"
+            )
+        )
+    if is_on(parameter(run, "use_kt", default=False)):
+        return cannot_apply(Text("KTransformers 自带算子", "KTransformers has its own kernels"))
+    if run.place.kind is PlaceKind.YAML and run.framework == "hf_trainer" and not algorithm(run):
+        return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if spreads_layers(run):
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
     if not is_cuda(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
@@ -17,7 +18,7 @@ from flake8_gpu_training.checks._judging import (
     spelled,
 )
 from flake8_gpu_training.checks._loaders import Loader, merged, training_loaders
-from flake8_gpu_training.checks._programs import calls, first_call, imports
+from flake8_gpu_training.checks._programs import calls, decoder_loads_vision, first_call, imports
 from flake8_gpu_training.checks._scale import number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
@@ -132,8 +133,9 @@ def _setting_workers(run: Run) -> Judgement:
         f"{reason} (4 to 8 workers per GPU are usual)",
         Text(f"{setting.note or 'dataloader workers'}", f"{setting.note or 'dataloader workers'}"),
         Text(
-            "每个 GPU 进程设 4~8 个加载进程，使取数与计算重叠",
-            "use 4 to 8 worker processes per GPU, so that loading overlaps computing",
+            "每个 GPU 进程设 4~8 个加载进程，使取数与计算重叠（每个进程默认预取 2 个 batch）",
+            "use 4 to 8 worker processes per GPU, so that loading overlaps computing "
+            "(each prefetches 2 batches)",
         ),
         practices=_with_workers(run, setting),
         at=setting,
@@ -487,13 +489,39 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if how not in ("pt", "sft"):
         return off(Text(f"{how} 训练", f"a {how} run"), setting)
-    if not is_text(run):
+    if run.model.kind == "unknown" and run.framework != "hf_trainer":
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if not is_text(run) or next(decoder_loads_vision(run), None) is not None:
         return off(Text("多模态训练中可选", "optional in multimodal training"), setting)
+    obstacle = _packing_obstacle(run)
+    if obstacle is not None:
+        return off(obstacle, setting)
     if not may_use_flash_attention(run):
         return cannot_apply(Text("该加速卡没有 Flash Attention", "no flash attention on this card"))
     if not _takes_packing(run):
         return cannot_apply(Text("该参数类没有 packing", "its arguments have no packing"))
     return _pack(run, setting)
+
+
+# Layers that carry a state along the sequence mix the samples packed into it.
+_RECURRENT = re.compile(
+    r"(?i)mamba|nemotron-(?:h|3|nano)|jamba|falcon-h1|qwen3-next|qwen3\.[5-9]|granite-?4|zamba|"
+    r"lfm2|kimi-linear|minimax|linear|rwkv|recurrentgemma|bamba"
+)
+_UNPACKED_TUNING = ("longlora", "reft")
+
+
+def _packing_obstacle(run: Run) -> Optional[Text]:
+    """Why packed samples would not be kept apart in this run."""
+    if _RECURRENT.search(run.model.name or ""):
+        return Text("含循环状态的模型不宜打包", "recurrent layers would mix packed samples")
+    if text(run, "tuning") in _UNPACKED_TUNING:
+        return Text("该微调方式不支持打包", "this tuning does not go with packing")
+    if run.value("unsloth") is True or imports(run, "unsloth") is not None:
+        return Text("Unsloth 自行组批", "Unsloth forms batches itself")
+    if is_on(parameter(run, "use_kt", default=False)):
+        return Text("KTransformers 后端不支持", "not with the KTransformers back end")
+    return None
 
 
 def _takes_packing(run: Run) -> bool:
@@ -514,10 +542,18 @@ def _pack(run: Run, setting: Setting) -> Judgement:
     elif run.framework == "llamafactory":
         wanted["padding_free"] = True
         needs = " (neat_packing keeps packed samples apart)"
+    single = number(run, "micro_batch_size") == 1
+    waste = (
+        "a step computes one sample, however short"
+        if single
+        else "short samples are padded to the longest of their batch"
+    )
     return advise(
         run,
-        f"short samples are padded to the longest of their batch{needs}",
-        Text("样本未打包，存在填充浪费", "samples are padded, not packed"),
+        f"{waste}{needs}",
+        Text("样本未打包，短样本浪费算力", "samples are not packed")
+        if single
+        else Text("样本未打包，存在填充浪费", "samples are padded, not packed"),
         Text(
             "将多条短样本打包为定长序列（需 Flash Attention）",
             "pack short samples into full sequences (needs flash attention)",
@@ -556,7 +592,7 @@ def _streams(run: Run) -> bool:
 def _lazy(run: Run, setting: Setting) -> Judgement:
     return advise(
         run,
-        "text is tokenised again at every step",
+        "text is tokenised while the GPU trains, anew in every epoch",
         Text("训练过程中分词", "samples are tokenised during training"),
         Text("训练前一次性分词", "tokenise once, before training"),
         parameters=_eager(run),
@@ -609,6 +645,8 @@ def _preprocessing(run: Run) -> Judgement:
     setting = run.practice("preprocessing_workers")
     if not setting.known:
         return cannot_tell(setting)
+    if run.model.kind == "unknown" and run.framework == "swift":
+        return cannot_tell(Text("模型未知", "the model is not known"))
     if _streams(run) or run.value("pretokenized") is True:
         return cannot_apply(Text("训练前没有预处理", "nothing is preprocessed before training"))
     if algorithm(run) in ROLLOUT:
@@ -871,7 +909,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "GPU504",
         "prefetch",
-        Text("数据预取", "Batches are prefetched"),
+        Text("数据预取", "Prefetching"),
         Priority.MEDIUM,
         _prefetch,
         why="Prefetched batches hide the uneven time that samples take to load.",

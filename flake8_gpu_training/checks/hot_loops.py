@@ -43,7 +43,7 @@ Faults = Callable[[Run], Iterator[Finding]]
 def _judge(faults: Faults, said: Text, do: Text) -> Callable[[Run], Judgement]:
     """Judges a run by ``faults``; each is a diagnostic of its own."""
 
-    @of_training(alone=True)
+    @of_training(alone=True, inside=True)
     def judge(run: Run) -> Judgement:
         found = tuple(faults(run))
         if not found:

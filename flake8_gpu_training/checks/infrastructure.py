@@ -176,12 +176,14 @@ def _checkpoints(run: Run) -> Judgement:
     full = text(run, "tuning") in (None, "full")
     if steps is None or steps >= (_OFTEN if full else _OFTEN_ADAPTERS) or 0 < steps < 1:
         return on(setting)
+    if algorithm(run) in ROLLOUT:
+        return on(setting)  # a step samples and scores completions: minutes, not seconds
     total = parameter(run, "max_steps").value
     if isinstance(total, (int, float)) and 0 < total <= 10 * max(steps, 1):
         return on(setting)
     return advise(
         run,
-        f"the GPUs wait for a checkpoint every {steps:g} steps",
+        f"the GPUs wait for a checkpoint {_every(steps)}",
         Text(f"每 {steps:g} 步保存一次", f"a checkpoint every {steps:g} steps"),
         Text("降低保存频率，或异步保存", "save less often, or asynchronously"),
         practices={"save_steps": 500},
@@ -209,13 +211,17 @@ def _logging(run: Run) -> Judgement:
         return on(setting)
     return advise(
         run,
-        f"the loss is fetched from the GPU every {steps:g} steps",
+        f"the loss is fetched from the GPU {_every(steps)}",
         Text(f"每 {steps:g} 步记录一次", f"logs every {steps:g} steps"),
         Text("日志间隔不小于 10 步", "log every 10 steps or less often"),
         practices={"logging_steps": _LOGS},
         at=setting,
         share=0.5 if steps > 1 else None,
     )
+
+
+def _every(steps: float) -> str:
+    return "at every step" if steps == 1 else f"every {steps:g} steps"
 
 
 _TRACKERS = ("wandb", "comet", "mlflow", "swanlab", "neptune", "clearml", "dvclive", "trackio")

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sources as sources
-from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._documents import replacement
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -37,6 +37,7 @@ from flake8_gpu_training.checks.parallelism import lighter_fit
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.runs.model import PlaceKind, Run
 from flake8_gpu_training.stages import lowest_fit
 
@@ -284,6 +285,9 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
         return off(Text("模型较小或未知，未启用激活重计算", "off; the model is small or unknown"))
     if length is not None and length < _LONG and (size < _LARGE_BILLIONS or setting.explicit):
         return off(Text("序列短，无需激活重计算", "short sequences, not needed"), setting)
+    held = estimate(run)
+    if held is not None and held.fits is True and not run.hardware.weak:
+        return off(Text("不重计算也放得下", "the activations fit as they are"), setting)
     if text(run, "tuning") not in _USUAL_TUNING:
         return off(Text("该微调方式不支持激活重计算", "this tuning does not go with it"))
     if length is None and size < _LARGE_BILLIONS:
@@ -448,6 +452,8 @@ def _accumulation(run: Run) -> Judgement:
     if run.value("packing") is True or run.value("padding_free") is True:
         return off(Text("打包后的样本已足够长", "packed samples fill the batch already"))
     micro, count = number(run, "micro_batch_size"), ranks(run)
+    if count == 1 and (run.hardware.gpus or 1) > 1:
+        return off(Text("先每卡启动一个进程（见 GPU101）", "first start a process a GPU (GPU101)"))
     if micro is None or count is None:
         return cannot_tell(Text("微批大小或进程数未知", "micro-batch or ranks are not known"))
     batch = int(micro * count)

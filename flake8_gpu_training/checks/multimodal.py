@@ -83,7 +83,7 @@ MAX_PIXELS = 1003520  # 1280 tokens of 28 x 28 pixels
 def _resolution(run: Run) -> Judgement:
     if not _is_visual(run):
         return cannot_apply(TEXT_MODEL)
-    setting = find(run, *_RESOLUTION) or _from_environment(run)
+    setting = find(run, *_RESOLUTION) or _from_environment(run) or _from_model_kwargs(run)
     if setting is not None:
         if setting.known and not is_on(setting):
             return off(Text("固定分辨率", "a fixed resolution"), setting)
@@ -105,6 +105,13 @@ def _from_environment(run: Run) -> Optional[Setting]:
         if name in run.environment:
             return run.environment[name]
     return None
+
+
+def _from_model_kwargs(run: Run) -> Optional[Setting]:
+    """ms-swift's ``--model_kwargs '{"max_pixels": …}'``."""
+    setting = find(run, "model_kwargs")
+    written = str(setting.value).lower() if setting is not None else ""
+    return setting if any(name.lower() in written for name in _RESOLUTION_ENVIRONMENT) else None
 
 
 def _unbounded(run: Run) -> Judgement:

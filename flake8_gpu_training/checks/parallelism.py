@@ -128,7 +128,7 @@ def _spread_by_swift(run: Run, count: int) -> Optional[Judgement]:
             "one computes at a time",
         ),
         Text(
-            f"设置 NPROC_PER_NODE={count}，每卡一个进程做数据并行（模型约 {states:.0f} GiB，单卡放得下）",
+            f"设置 NPROC_PER_NODE={count}，每卡一个进程（模型约 {states:.0f} GiB，单卡放得下）",
             f"set NPROC_PER_NODE={count}: one process a GPU, data parallel; the model's "
             f"{states:.0f} GiB fit each",
         ),
@@ -527,13 +527,20 @@ def _zero_plus_plus(run: Run) -> Judgement:
             f"启用 ZeRO++：zero_hpz_partition_size 设为每机卡数 {size}",
             f"use ZeRO++ with zero_hpz_partition_size = {size}, the GPUs of a node",
         ),
-        practices={"zero_hpz_partition_size": size},
+        practices=_hpz_parameter(run, size),
         snippet=Snippet(
             f'set "zero_hpz_partition_size": {size} in zero_optimization',
             f'"zero_hpz_partition_size": {size}',
             "json",
         ),
     )
+
+
+def _hpz_parameter(run: Run, size: int) -> Optional[dict[str, int]]:
+    """ms-swift writes its parameter into the configuration that ``--deepspeed`` names."""
+    if run.framework == "swift" and run.setting("deepspeed") is None:
+        return None
+    return {"zero_hpz_partition_size": size}
 
 
 @of_training()

@@ -357,8 +357,7 @@ def _unfused(run: Run, how: str, setting: Setting) -> Judgement:
         return off(Text(f"{how} 损失未融合（可选）", f"the {how} loss is not fused (optional)"))
     return advise(
         run,
-        f"the {how} loss holds full logits of chosen and rejected answers under two models "
-        "(pip install liger-kernel)",
+        f"the {how} loss holds the full logits of {_whose_logits(how)} (pip install liger-kernel)",
         Text(f"{how} 损失未融合", f"the {how} loss is not fused"),
         Text(
             "使用 Liger 分块损失，不产生完整 logits",
@@ -367,6 +366,12 @@ def _unfused(run: Run, how: str, setting: Setting) -> Judgement:
         parameters={setting.name: True},
         at=setting,
     )
+
+
+def _whose_logits(how: str) -> str:
+    if how == "gkd":
+        return "student and teacher"
+    return "chosen and rejected answers under two models"
 
 
 # --- ms-swift's optional practices ---

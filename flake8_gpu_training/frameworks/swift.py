@@ -204,7 +204,8 @@ _MEGATRON_SPELLINGS: dict[str, Spelling] = {
 def is_megatron(run: Run) -> bool:
     """Whether the run goes through ``megatron sft/pt/rlhf``."""
     if run.command is None:
-        return False
+        call = run.place.call
+        return call is not None and call.method.lower().startswith("megatron")
     words = [word.text for word in run.command.words[:4]]
     if any("_megatron/" in word or "cli._megatron" in word for word in words):
         return True

@@ -128,6 +128,8 @@ _TRL_CONFIGS: Mapping[str, str] = {
     "NashMDConfig": "nash_md",
     "XPOConfig": "xpo",
 }
+# A recipe alone does not name its class; of TRL's configurations only GRPO's has these.
+_GRPO_ONLY = ("num_generations", "reward_funcs", "scale_rewards")
 _ROLLS_OUT = ("grpo", "rloo", "online_dpo", "nash_md", "xpo")
 _HAS_MAX_LENGTH = ("sft", "dpo", "kto", "orpo", "cpo", "rm", "bco")
 _ARGUMENT_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -552,6 +554,8 @@ def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
 
 def _algorithm(run: Run) -> dict[str, Setting]:
     algorithm = _TRL_CONFIGS.get(configuration_class(run))
+    if algorithm is None and any(find(run, name) is not None for name in _GRPO_ONLY):
+        algorithm = "grpo"
     if algorithm is None:
         return {}
     call = run.place.call
@@ -561,7 +565,7 @@ def _algorithm(run: Run) -> dict[str, Setting]:
             algorithm,
             call.location if call is not None else None,
             Origin.DERIVED,
-            configuration_class(run),
+            configuration_class(run) or "parameters of GRPOConfig",
         )
     }
     if algorithm in _ROLLS_OUT:

@@ -155,6 +155,18 @@ def entries_of(program: Program) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+_TRACES = re.compile(
+    r"Trainer\b|run_exp|backward|training_step|compute_loss|deepspeed"
+    r"|(?i:optim\w*|engine|scaler|opt|model)\s*\.step\b|"
+    + "|".join(sorted(TRAINER_ARGUMENTS | _VLLM_ENGINES | _SGLANG_ENGINES | set(_SWIFT_MAINS)))
+)
+
+
+def may_have_entries(text: str) -> bool:
+    """Whether a source, seen alone, can have entries at all: tells without reading it."""
+    return _TRACES.search(text) is not None
+
+
 def may_train(file: PythonFile) -> bool:
     """Whether ``file`` by itself trains or serves."""
     return bool(entries_of(Program((file,))))
@@ -296,7 +308,8 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
     if not any(_uses_torch(file) for file in program.files):
         return
     for call in program.calls():
-        if call.method in _BACKWARD or call.name == "deepspeed.initialize":
+        is_step = call.method in _BACKWARD and "." in call.name
+        if is_step or call.name == "deepspeed.initialize":
             yield Entry(framework, RunKind.TRAIN, call.location)
             return
 
