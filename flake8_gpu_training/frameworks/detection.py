@@ -35,6 +35,8 @@ PRECEDENCE = (
     "sglang",
     "hf_trainer",
 )
+# What says most comes first when evidence is shown.
+_RULES = ("git", "checkout", "cli", "path", "checkpoint", "call", "parameter", "import")
 _TRAINING = ("llamafactory", "swift", "videox_fun", "flow_factory", "hf_trainer")
 _ENGINES = ("vllm", "sglang")
 _LIMIT = 12
@@ -61,7 +63,8 @@ def detect(project: Project, launch_command: tuple[Command, ...] = ()) -> Detect
     found = [*launched, *scan.evidence()]
     strong = {item.framework for item in found if item.strong}
     training = _training(launched, found, strong, scan.trains)
-    return Detection(training, "vllm" in strong, "sglang" in strong, tuple(_worth_showing(found)))
+    shown = tuple(_worth_showing(found, training))
+    return Detection(training, "vllm" in strong, "sglang" in strong, shown)
 
 
 # --- what each framework is known by ----------------------------------------------------
@@ -581,21 +584,28 @@ def _dominant(candidates: list[str], found: list[Evidence]) -> str:
     return best
 
 
-def _worth_showing(found: list[Evidence]) -> Iterator[Evidence]:
-    """At most a dozen pieces per framework, strong ones first, each rule represented."""
-    for framework in PRECEDENCE:
+def _weight(rule: str) -> int:
+    return _RULES.index(rule) if rule in _RULES else len(_RULES)
+
+
+def _worth_showing(found: list[Evidence], training: str) -> Iterator[Evidence]:
+    """At most a dozen pieces per framework, strong ones first, each rule represented.
+
+    What speaks for the framework decided on comes first.
+    """
+    for framework in sorted(PRECEDENCE, key=lambda name: name != training):
         own = sorted(
             (item for item in found if item.framework == framework),
             key=lambda item: (not item.strong, item.location, item.text),
         )
         turns: dict[str, int] = {}
         shown: set[tuple[str, Location]] = set()
-        ranked: list[tuple[bool, int, Location, Evidence]] = []
+        ranked: list[tuple[bool, int, int, Evidence]] = []
         for item in own:
             if (item.rule, item.location) in shown:
                 continue
             shown.add((item.rule, item.location))
             turns[item.rule] = turns.get(item.rule, 0) + 1
-            ranked.append((not item.strong, turns[item.rule], item.location, item))
+            ranked.append((not item.strong, turns[item.rule], _weight(item.rule), item))
         ranked.sort(key=lambda entry: entry[:3])
         yield from (item for *_, item in ranked[:_LIMIT])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,9 +42,16 @@ LAUNCH_PATH = "<launch-command>"
 
 _STARTERS = re.compile(r"subprocess\.(?:run|Popen|call|check_call|check_output)|os\.system")
 _TRIAL = re.compile(
-    r"(?i)(?:^|[/_.-])(?:debug|test|tests|smoke|toy|old|bak|backup|tmp|demo)(?:[/_.-]|$)"
+    r"(?i)(?:^|[/_.-])(?:debug|tests?|smoke|toy|old|bak|backup|tmp|demo|bench|benchmarks?|profil\w*"
+    r"|eval|evals|evaluat\w*|infer|inference|predict\w*|sample|generate|convert|export)(?:[/_.-]|$)"
 )
-_EXAMPLE = re.compile(r"(?i)(?:^|/)(?:examples?|docs?|tutorials?|recipes?|benchmarks?)/")
+_EXAMPLE = re.compile(r"(?i)(?:^|/)(?:\w*examples?|docs?|tutorials?|recipes?|benchmarks?)/")
+# What a collection of examples has beside its plain ones: special hardware, engines, tricks.
+_SPECIAL = re.compile(
+    r"(?i)(?:^|[/_.-])(?:ascend|npu|rocm|hpu|xpu|kt|ktransformers|ray|megatron|experimental|extras?"
+    r"|custom|notebooks?|research|multi_?nodes?|multinode|elastic|docker|async|moe|int8|fp8"
+    r"|agent|tools?|plugin|internal|legacy|v\d+_\d+)(?:[/_.-]|$)"
+)
 _KIND_RANK = {RunKind.TRAIN: 0, RunKind.SERVE: 1, RunKind.INFER: 2, RunKind.OTHER: 3}
 
 
@@ -208,21 +216,46 @@ class _Finder:
         return None
 
     def _order(self, run: Run) -> tuple[Any, ...]:
-        """Least is the most complete training run; ties go to the first in path order."""
+        """Least is the run that stands for the project.
+
+        In turn: it trains, with the framework detected, and somebody wrote its settings;
+        it is no trial, evaluation or benchmark by name; it is the user's own rather than an
+        example; a script or configuration file rather than a notebook or a bare program.
+        Among examples the plain ones come first (:func:`_oddity`). Then the run about which
+        most is written, the shallower path, and the order of paths decide.
+        """
         path = run.location.path
         detected = self.detection.training if self.detection is not None else run.framework
+        is_example = bool(_EXAMPLE.search(path))
         size = run.launcher.world_size
         return (
             _KIND_RANK[run.kind],
             run.framework != detected,
-            not any(setting.known for setting in run.settings.values()),
-            bool(_TRIAL.search(path)),
-            bool(_EXAMPLE.search(path)),
+            run.is_open and not _written(run),
+            bool(_TRIAL.search(path) or _TRIAL.search(posixpath.basename(run.entry or ""))),
+            is_example,
+            path.endswith(".ipynb"),
             run.command is None and run.place.document is None,
+            _oddity(run) if is_example else 0,
             -(_written(run) + 3 * bool(size and size > 1)),
             path.count("/"),
             run.location,
         )
+
+
+def _oddity(run: Run) -> tuple[int, ...]:
+    """How far an example is from plain fine-tuning of one model on one node."""
+    path = run.location.path
+    tuning = run.value("tuning")
+    nodes = run.launcher.nodes
+    return (
+        len(_SPECIAL.findall(path)) + (nodes.known and nodes.value != 1),
+        run.value("algorithm", "sft") != "sft",
+        not re.search(r"(?:^|/)train\w*/", path),
+        run.command is None,
+        tuning not in ("lora", "full"),
+        run.value("quantization_method", "none") != "none",
+    )
 
 
 def _written(run: Run) -> int:
