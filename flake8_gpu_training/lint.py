@@ -16,6 +16,7 @@ from flake8_gpu_training.project import SCRIPT_KINDS, Project
 from flake8_gpu_training.runs.configs import first_document, is_deepspeed
 from flake8_gpu_training.runs.find import find_runs, run_of_file
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.python_entry import may_have_entries
 from flake8_gpu_training.runs.versions import pinned_versions
 from flake8_gpu_training.sources.python import read_python
 from flake8_gpu_training.sources.requirements import read_requirements
@@ -39,6 +40,8 @@ def lint_python(
     text: str, path: str, options: Options, tree: Optional[ast.AST] = None
 ) -> tuple[Diagnostic, ...]:
     """Diagnostics of one Python file seen alone, in file order."""
+    if not may_have_entries(text):
+        return ()
     versions = {**pins_around(str(Path(path).parent)), **options.versions}
     file = read_python(text, path, tree)
     return _of_runs(_runs_of_file(file, versions, options), options, {path})
