@@ -276,11 +276,22 @@ class Assembly:
 
     # --- configuration files that no command names ---
 
-    def of_document(self, document: Document, recognised: Recognised) -> Run:
-        """The run that a configuration file describes."""
+    def of_document(
+        self,
+        document: Document,
+        recognised: Recognised,
+        program: Optional[Program] = None,
+        entry: Optional[Entry] = None,
+    ) -> Run:
+        """The run that a configuration file describes; ``entry`` of ``program`` takes it."""
         environment: dict[str, Setting] = {}
         layer = self._config_layer(document, recognised.framework, environment)
         parts = _Parts(layer, (), [], False, config=document)
+        if program is not None and entry is not None:
+            parts.settings = rank([layer, class_settings(entry)]).settings
+            parts.python = program.files
+            parts.entry = program.script.path
+            parts.files += [document.path, *(file.path for file in program.files)]
         return self._finish(
             parts,
             framework=recognised.framework,

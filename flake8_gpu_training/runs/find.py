@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from flake8_gpu_training.facts import (
     Call,
     Command,
+    Document,
     Location,
     Origin,
     Problem,
@@ -23,15 +24,17 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import Assembly, Origins
-from flake8_gpu_training.runs.configs import recognise
+from flake8_gpu_training.runs.configs import Recognised, recognise
 from flake8_gpu_training.runs.launchers import read_launch
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.python_entry import (
     FRAMEWORK_PACKAGES,
+    Entry,
     Program,
     entries_of,
 )
-from flake8_gpu_training.runs.reach import Reach
+from flake8_gpu_training.runs.reach import Reach, start_of
+from flake8_gpu_training.runs.templates import bound_to, names_configuration
 from flake8_gpu_training.runs.versions import pinned_versions
 
 if TYPE_CHECKING:
@@ -121,6 +124,7 @@ class _Finder:
         self.commands = list(_commands(project))
         versions = pinned_versions(project, (found.command for found in self.commands))
         self.assembly = Assembly(self.reach, versions)
+        self._takers: Optional[list[tuple[str, Entry]]] = None
 
     def find(self, launch_command: Optional[str]) -> tuple[Run, ...]:
         runs = self._command_runs()
@@ -147,14 +151,62 @@ class _Finder:
 
     def _document_runs(self, used: set[str]) -> list[Run]:
         runs: list[Run] = []
+        templates = [found for found in self.commands if names_configuration(found.command)]
         for config in self.project.configs():
             if config.path in used:
                 continue
             for document in config.documents:
                 recognised = recognise(document)
                 if recognised is not None:
-                    runs.append(self.assembly.of_document(document, recognised))
+                    run = self._templated(document, recognised, templates)
+                    runs.append(run or self._described(document, recognised))
         return runs
+
+    def _templated(
+        self, document: Document, recognised: Recognised, templates: Sequence[Found]
+    ) -> Optional[Run]:
+        """The run of a document that a command names by variables."""
+        for found in templates:
+            command = bound_to(found.command, document.path)
+            launch = read_launch(command) if command is not None else None
+            if launch is None:
+                continue
+            for run in self.assembly.of_launch(launch, found.origins):
+                if run.framework == recognised.framework and run.place.document is document:
+                    at = start_of(document)
+                    return dataclasses.replace(run, id=str(at), location=at)
+        return None
+
+    def _described(self, document: Document, recognised: Recognised) -> Run:
+        """The run of a document that no command names; its script is found by its name."""
+        script = None
+        if recognised.framework == "hf_trainer":
+            script = self._script_of(document)
+        program = self.reach.program(script[0]) if script is not None else None
+        entry = script[1] if script is not None else None
+        return self.assembly.of_document(document, recognised, program, entry)
+
+    def _script_of(self, document: Document) -> Optional[tuple[str, Entry]]:
+        """The script that takes the Trainer's arguments from files like ``document``.
+
+        Several are told apart by a part of the document's path: ``recipes/x/sft/config.yaml``.
+        """
+        if self._takers is None:
+            self._takers = [
+                (file.path, entry)
+                for file in _python_files(self.project)
+                if _is_script(file) and not self.project.is_auxiliary(file.path)
+                for entry in self.reach.entries(file.path)
+                if entry.from_flags and entry.framework == "hf_trainer"
+            ]
+        parts = set(re.split(r"[/_.-]", document.path))
+        named = [
+            taker
+            for taker in self._takers
+            if posixpath.basename(taker[0])[: -len(".py")] in parts
+        ]
+        chosen = named or self._takers
+        return chosen[0] if len(chosen) == 1 else None
 
     def _python_runs(self, used: set[str]) -> list[Run]:
         """Runs of scripts that no command starts; of modules only when there is no script."""
