@@ -41,6 +41,11 @@ class Audit:
         """Points of all categories together."""
         return sum(category.maximum for category in self.categories)
 
+    @property
+    def heading(self) -> Text:
+        """Its name in the main report: ``ms-swift 专项审计``."""
+        return Text(self.title.zh.replace("训练优化审计", "专项审计"), self.title.en)
+
 
 def _items(*rows: tuple[str, str, str]) -> tuple[tuple[str, Text], ...]:
     return tuple((identifier, Text(zh, en)) for identifier, zh, en in rows)

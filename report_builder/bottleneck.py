@@ -81,6 +81,18 @@ def _place_en(verdict: Verdict) -> str:
     return _place(verdict).replace("，", ", ")
 
 
+def _state(verdict: Verdict) -> Text:
+    """What the run does instead, in its own words where it says so."""
+    judgement = verdict.judgement
+    if judgement.current.en and judgement.current.zh != judgement.current.en:
+        return judgement.current
+    for evidence in judgement.evidence:
+        if evidence.location is not None:
+            return Text(f"当前为 {evidence.text}", f"now {evidence.text}")
+    title = verdict.check.title
+    return Text(f"未启用{title.zh}", f"missing: {title.en}")
+
+
 def _communication(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:
     for item in sorted(_COMMUNICATION_ITEMS & asked.keys()):
         verdict = asked[item]
@@ -100,8 +112,8 @@ def _data(asked: dict[str, Verdict]) -> Optional[Bottleneck]:
         return Bottleneck(
             "io-bound",
             Text(
-                f"GPU 可能等待数据：{verdict.check.title.zh}（{_place(verdict)}）",
-                f"the GPU may wait for data: {verdict.check.title.en} ({_place_en(verdict)})",
+                f"GPU 可能等待数据，{_state(verdict).zh}（{_place(verdict)}）",
+                f"the GPU may wait for data, {_state(verdict).en} ({_place_en(verdict)})",
             ),
         )
     return None

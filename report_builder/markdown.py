@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,11 +26,32 @@ from report_builder.recommendations import Recommendation
 from report_builder.report import Report
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
+from report_builder.wording import (
+    PRACTICE_NAMES,
+    default_text,
+    impact_text,
+    redacted,
+    source_text,
+)
 
 MAIN = "static-analysis-report.md"
 _TEMPLATES = Path(__file__).parent / "templates"
-_LISTED_RUNS = 50
+_LISTED_RUNS = 10
 _LISTED_PLACES = 5
+_SHOWN_COMMAND = 200
+_COMMENT = {".json": "//"}
+_LANGUAGE = {
+    ".py": "python",
+    ".ipynb": "python",
+    ".sh": "bash",
+    ".bash": "bash",
+    ".slurm": "bash",
+    ".sbatch": "bash",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".toml": "toml",
+}
 _MAIN_SCENARIOS = 3
 
 _STATUS = {
@@ -123,9 +145,10 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 "framework-audit.md.j2",
                 audit=view.audit(identifier),
                 title=audit.title,
-                subject=report.engine_runs.get(identifier, report.primary),
+                subject=view.subject(identifier),
                 **view.advice(identifier),
-                settings=view.settings(report.engine_runs.get(identifier, report.primary)),
+                settings=view.settings(view.subject(identifier)),
+                judged=view.judged(identifier),
                 tree=view.tree() if identifier == "swift" else "",
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
@@ -195,7 +218,7 @@ class _View:
     def render(self, template: str, **values: Any) -> str:
         """A template's text, with at most one empty line in a row outside code blocks."""
         text = self.environment.get_template(template).render(**values)
-        return _tidy(text)
+        return redacted(_tidy(text))
 
     def t(self, zh: str, en: str) -> str:
         """The wording in the report's language."""
@@ -218,11 +241,12 @@ class _View:
             "sentence": self.sentence,
             "json_text": lambda data: json.dumps(dict(data), indent=2, ensure_ascii=False),
             "impact_of": self.impact_of,
-            "messages_of": messages_of,
+            "source_of": lambda entry: source_text(entry.impact.source, self.lang),
+            "current_of": self.current_of,
+            "lines_of": self.lines_of,
             "example_of": example_of,
             "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
             "place_of": self.place_of,
-            "evidence_for": self.evidence_for,
             "status_of": lambda item: self.say(_STATUS[item.status]),
             "points_of": points_of,
             "evidence_of": self.evidence_of,
@@ -236,6 +260,10 @@ class _View:
             "practice": self.practice,
             "hardware_of": self.hardware_of,
             "launch_of": self.launch_of,
+            "long_launch_of": self.long_launch_of,
+            "attainment_of": self.attainment_of,
+            "memory_rows": self.memory_rows,
+            "memory_note": self.memory_note,
             "engines_of": self.engines_of,
             "goal_of": lambda r: self.say(_GOAL[r.options.goal]),
             "audit_heading": self.audit_heading,
@@ -244,7 +272,6 @@ class _View:
             "fraction": self.fraction,
             "names": self.names,
             "key_findings": self.key_findings,
-            "part_name": lambda name: self.say(_PARTS[name]),
             "fits_of": self.fits_of,
             "serving_memory": self.serving_memory,
             "trains": lambda run: run.kind is RunKind.TRAIN,
@@ -252,7 +279,10 @@ class _View:
             "priority_of": lambda d: self.say(_PRIORITY_SHORT[d.priority]),
         }
         counts = Counter(diagnostic.run for diagnostic in report.diagnostics)
-        others = [run for run in report.runs if run is not report.primary]
+        others = sorted(
+            (run for run in report.runs if run is not report.primary),
+            key=lambda run: (-counts[run.id], run.id),
+        )
         own = report.primary.id if report.primary is not None else None
         return {
             **named,
@@ -310,16 +340,45 @@ class _View:
             "patch": patch,
         }
 
+    def subject(self, identifier: str) -> Optional[Run]:
+        """The run that the document of an audit is about."""
+        return self.report.engine_runs.get(identifier, self.report.primary)
+
+    def judged(self, identifier: str) -> list[ScoredItem]:
+        """Items of the general audit with a verdict, for a framework without its own audit."""
+        if self.audit(identifier) is not None:
+            return []
+        general = self.report.engine_audits.get(identifier, self.audit("general"))
+        silent = (Status.NOT_APPLICABLE, Status.UNKNOWN)
+        items = [i for c in general.categories for i in c.items] if general is not None else []
+        return [item for item in items if item.status not in silent]
+
     def unaudited(self) -> list[str]:
-        """Titles of detected frameworks whose audit has no items in this version."""
+        """Headings of detected frameworks whose audit has no items in this version."""
         scored = {audit.audit.id for audit in self.report.audits}
         missing = [audit_of(i) for i in audit_ids(self.report) if i not in scored]
-        return [self.say(audit.title) for audit in missing if audit is not None]
+        return [self.say(audit.heading) for audit in missing if audit is not None]
 
     def audit_heading(self, audit: ScoredAudit) -> str:
         """An audit's heading with its number of categories."""
         count = len(audit.categories)
-        return self.say(audit.audit.title) + self.t(f"（{count} 大类）", f" ({count} categories)")
+        return self.say(audit.audit.heading) + self.t(f"（{count} 大类）", f" ({count} categories)")
+
+    def attainment_of(self, audit: ScoredAudit) -> str:
+        """What of the reachable points is earned, in all and by category, as one line."""
+        if audit.attainment is None:
+            return self.t(
+                "各项均不适用或无法静态判断，不计达成度。",
+                "Nothing here applies or can be told, so there is no attainment.",
+            )
+        shares = [
+            f"{c.category.id} {percent(c.attainment)}"
+            for c in audit.categories
+            if c.attainment is not None
+        ]
+        joined = self.t("、", ", ").join(shares)
+        whole = percent(audit.attainment)
+        return self.t(f"达成度 **{whole}**（{joined}）", f"Attainment **{whole}** ({joined})")
 
     def fraction(self, category: ScoredCategory) -> str:
         """``score/max`` of a category."""
@@ -372,49 +431,23 @@ class _View:
         return "<br>".join(shown) or "—"
 
     def _evidence(self, text: str, location: Optional[Location]) -> str:
-        place = str(location) if location is not None else self.t("框架默认", "framework default")
-        return f"{code(text)} ({cell(place)})"
+        if location is None:
+            return cell(default_text(text, self.lang))
+        place = cell(str(location))
+        return f"{code(text)}{self.t(f'（{place}）', f' ({place})')}"
 
     def advice_of(self, item: ScoredItem) -> str:
         """What to do about an item, as a table cell."""
         action = self.say(item.action)
-        return cell(f"{action} ({item.code})") if action else "—"
+        if not action:
+            return "—"
+        return cell(f"{action}{self.t('；', '; ')}{item.code}")
 
     # --- recommendations ---
 
     def impact_of(self, entry: Recommendation) -> str:
         """Expected effect in figures."""
-        impact = entry.impact
-        pieces = []
-        if impact.throughput:
-            low, high = sorted(impact.throughput)
-            if high <= 0:
-                slower = f"{-high}–{-low}%"
-                pieces.append(self.t(f"吞吐降低 {slower}", f"throughput −{-high} to −{-low}%"))
-            elif low < 0:
-                change = f"{low:+d}% – {high:+d}%"
-                pieces.append(self.t(f"吞吐变化 {change}", f"throughput {change}"))
-            else:
-                pieces.append(self.t(f"吞吐提升 {low}–{high}%", f"throughput +{low} to +{high}%"))
-        if impact.memory:
-            low, high = sorted(impact.memory)
-            if high <= 0:
-                saved = f"{-high}–{-low}%"
-                pieces.append(self.t(f"显存降低 {saved}", f"memory −{-high} to −{-low}%"))
-            else:
-                change = f"{low:+d}% – {high:+d}%"
-                pieces.append(self.t(f"显存变化 {change}", f"memory {change}"))
-        note = self.say(impact.note)
-        if note:
-            pieces.append(note)
-        if not pieces:
-            pieces.append(
-                self.t(
-                    "避免运行失败或设置失效，无吞吐数字",
-                    "keeps the run from failing or the setting from having no effect; no figure",
-                )
-            )
-        return self.t("；", "; ").join(pieces)
+        return impact_text(entry.impact, self.lang, entry.code.startswith("GPU0"))
 
     def place_of(self, entry: Recommendation) -> str:
         """Where the change goes, in parentheses."""
@@ -427,14 +460,27 @@ class _View:
             shown += self.t(f" 等 {len(places)} 处", f" and {more} more")
         return self.t(f"（{shown}）", f" ({shown})")
 
-    def evidence_for(self, entry: Recommendation) -> str:
-        """Evidence of the current state, in parentheses."""
-        shown = [self._evidence(e.text, e.location) for e in entry.evidence[:_LISTED_PLACES]]
-        if not shown:
+    def current_of(self, entry: Recommendation) -> str:
+        """The current state with its evidence."""
+        shown = list(dict.fromkeys(self._evidence(e.text, e.location) for e in entry.evidence))[
+            :_LISTED_PLACES
+        ]
+        joined = self.t("；", "; ").join(shown)
+        state = self.say(entry.current)
+        if not state or not joined:
+            return joined or state
+        return self.t(f"{state}（证据：{joined}）", f"{state} (evidence: {joined})")
+
+    def lines_of(self, entry: Recommendation) -> str:
+        """The project's own lines that a recommendation is about, as a fenced block."""
+        places = list(dict.fromkeys(finding.location for finding in entry.findings))
+        quoted = [(p, self.report.lines[p]) for p in places if p in self.report.lines]
+        if not quoted:
             return ""
-        return (
-            self.t("（证据：", " (evidence: ") + self.t("；", "; ").join(shown) + self.t("）", ")")
-        )
+        ending = Path(quoted[0][0].path).suffix
+        mark = _COMMENT.get(ending, "#")
+        text = "\n".join(f"{mark} {p}\n{line}" for p, line in quoted[:_LISTED_PLACES])
+        return fence(text, _LANGUAGE.get(ending, "text"))
 
     def sentence(self, text: str) -> str:
         """``text`` ended by a full stop and, in English, begun with a capital."""
@@ -449,14 +495,25 @@ class _View:
     # --- the run ---
 
     def launch_of(self, report: Report) -> str:
-        """The launch command as given, else as read from the project."""
-        if report.options.launch_command:
-            return code(report.options.launch_command)
-        run = report.primary
-        if run is None or run.command is None:
+        """The launch command as given, else as read from the project; its head when long."""
+        command = _command(report)
+        if not command:
             return self.t("未提供", "not given")
-        place = cell(str(run.location))
-        return code(run.command.text) + self.t(f"（读自 {place}）", f" (read from {place})")
+        shown = code(command)
+        if len(command) > _SHOWN_COMMAND:
+            head = command[:_SHOWN_COMMAND].rsplit(" ", 1)[0]
+            shown = code(f"{head} …") + self.t("（全文见表后）", " (in full below)")
+        if report.options.launch_command or report.primary is None:
+            return shown
+        place = cell(str(report.primary.location))
+        return shown + self.t(f"（读自 {place}）", f" (read from {place})")
+
+    def long_launch_of(self, report: Report) -> str:
+        """A long launch command in full, a flag a line; "" for a short one."""
+        command = _command(report)
+        if len(command) <= _SHOWN_COMMAND:
+            return ""
+        return fence(re.sub(r" (?=--\w)", " \\\n    ", command), "bash")
 
     def engines_of(self, report: Report) -> str:
         """Inference engines beside the training framework."""
@@ -500,7 +557,7 @@ class _View:
         if not setting.known or setting.value is None:
             return self.say(_UNKNOWN)
         place = str(setting.location) if setting.location else self.t("默认值", "default")
-        return f"{code(str(setting.value))} ({cell(place)})"
+        return code(str(setting.value)) + self.t(f"（{cell(place)}）", f" ({cell(place)})")
 
     def hardware_of(self, run: Optional[Run]) -> str:
         """GPUs of the run, with what is not known said so."""
@@ -519,6 +576,49 @@ class _View:
             pieces.append(adjust)
         return self.t("，", ", ").join(pieces)
 
+    def memory_rows(self, report: Report) -> list[list[str]]:
+        """The memory table: a heading row, the parts, the total; one column or two."""
+        found = report.memory
+        assert found is not None
+        columns = [found.parts]
+        heads = ["GiB"]
+        if found.full_parts is not None and found.max_length != found.sample_length:
+            columns.append(found.full_parts)
+            heads = [
+                self.t(f"样本最长 {length} token（GiB）", f"samples up to {length} tokens (GiB)")
+                for length in (found.sample_length, found.max_length)
+            ]
+        rows = [[self.t("部分", "Part"), *heads]]
+        for name in found.parts:
+            shown = [_gib(column[name]) for column in columns]
+            if name in found.offloaded:
+                shown = [self.t("卸载到 CPU", "on the CPU")] * len(columns)
+            rows.append([self.say(_PARTS[name]), *shown])
+        totals = [f"**{sum(column.values()):.1f}**" for column in columns]
+        return [*rows, [self.t("**每卡合计**", "**Total per GPU**"), *totals]]
+
+    def memory_note(self, report: Report) -> str:
+        """What the figures of the memory table rest on."""
+        found = report.memory
+        assert found is not None
+        if found.full_parts is None:
+            return self.t(
+                f"未设最大长度，按样本最长 {found.sample_length} token 估算；更长的样本需要更多显存。",
+                f"No maximal length is set, so samples of up to {found.sample_length} tokens are "
+                "assumed; longer ones take more.",
+            )
+        if found.max_length == found.sample_length:
+            return ""
+        return self.t(
+            "峰值由一批中最长的样本决定，数据长度不在配置中，故给出两种情形："
+            f"指令数据多不超过 {found.sample_length} token；最坏情形是样本达到上限 "
+            f"{found.max_length} token。",
+            "The longest sample of a batch makes the peak, and the files do not tell how long the "
+            f"data are, so here are two cases: instruction data, seldom above "
+            f"{found.sample_length} tokens, and samples that reach the limit of "
+            f"{found.max_length} tokens.",
+        )
+
     def fits_of(self, report: Report) -> str:
         """Whether the run fits, as one sentence."""
         assert report.memory is not None
@@ -532,13 +632,15 @@ class _View:
         known_gib = number(capacity)
         if report.memory.fits is None:
             return self.t(
-                f"与 {known_gib} GiB 显存相近，是否放得下取决于样本的实际长度。",
+                f"与每卡 {known_gib} GiB 显存接近，是否放得下取决于样本的实际长度。",
                 f"It is close to the GPU's {known_gib} GiB: the real lengths of samples decide.",
             )
         if report.memory.fits:
-            return self.t(f"{known_gib} GiB 显存放得下。", f"It fits the GPU's {known_gib} GiB.")
+            return self.t(
+                f"每卡 {known_gib} GiB 显存放得下。", f"It fits the GPU's {known_gib} GiB."
+            )
         return self.t(
-            f"{known_gib} GiB 显存放不下，会 OOM。",
+            f"每卡 {known_gib} GiB 显存放不下，会 OOM。",
             f"It does not fit the GPU's {known_gib} GiB: out of memory.",
         )
 
@@ -561,21 +663,32 @@ class _View:
     def offload_of(self, report: Report) -> str:
         """Whether offload is needed, and why."""
         advice = report.deepspeed
+        if advice.stage is None:
+            return self.t("不适用", "does not apply")
         answer = self.t("是", "yes") if advice.offload else self.t("否", "no")
         reason = self.sentence(self.say(advice.offload_reason))
         return f"{answer}{self.t('。', '. ')}{reason}"
 
-    def settings(self, run: Optional[Run]) -> list[tuple[str, str, str]]:
-        """A run's practices: name, value, place."""
+    def settings(self, run: Optional[Run]) -> list[tuple[str, str, str, str]]:
+        """A run's practices: name, the framework's own parameter, value, place."""
         if run is None:
             return []
+        spellings = framework_of(run.framework).spellings_of(run)
         rows = []
         for name in sorted(run.profile):
             setting = run.profile[name]
             if not known(setting.value) or setting.value is None:
                 continue
-            place = str(setting.location) if setting.location else self.t("默认值", "default")
-            rows.append((code(name), code(str(setting.value)), cell(place)))
+            spelling = spellings.get(name)
+            place = cell(str(setting.location)) if setting.location else self.t("默认值", "default")
+            rows.append(
+                (
+                    self.say(PRACTICE_NAMES[name]),
+                    code(spelling.parameter) if spelling is not None else "—",
+                    code(str(setting.value)),
+                    place,
+                )
+            )
         return rows
 
     def memory_reference(self) -> list[list[str]]:
@@ -598,7 +711,7 @@ class _View:
             audit = audit_of(identifier)
             assert audit is not None
             note = _AUDIT_NOTES.get(identifier, Text("框架专项审计", "the framework's own audit"))
-            rows.append((self.say(audit.title), audit.file, self.say(note)))
+            rows.append((self.say(audit.heading), audit.file, self.say(note)))
         rows.append(
             (
                 self.t("机器可读结果", "Machine-readable result"),
@@ -626,11 +739,6 @@ class _View:
         return rows
 
 
-def messages_of(entry: Recommendation) -> str:
-    """All findings of a recommendation, one line each."""
-    return "\n".join(f"{f.location}: {f.message}" for f in entry.findings) or entry.title.en
-
-
 def example_of(entry: Recommendation) -> str:
     """The check's bad and good example as a diff without file names."""
     assert entry.example is not None
@@ -643,6 +751,22 @@ def points_of(item: ScoredItem) -> str:
     if item.status is Status.NOT_APPLICABLE or not item.max_points:
         return "—"
     return f"{number(item.points)}/{number(item.max_points)}"
+
+
+def _command(report: Report) -> str:
+    """The launch command as given, else the primary run's, without secrets."""
+    if report.options.launch_command:
+        return redacted(" ".join(report.options.launch_command.split()))
+    run = report.primary
+    if run is None or run.command is None:
+        return ""
+    words = (word.text for word in run.command.words)
+    quoted = (shlex.quote(w) if re.search(r"\s", w) and "$" not in w else w for w in words)
+    return redacted(" ".join(" ".join(quoted).split()))
+
+
+def _gib(size: float) -> str:
+    return "< 0.1" if 0 < size < 0.05 else f"{size:.1f}"
 
 
 def _billions(parameters: int) -> str:

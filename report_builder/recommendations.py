@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Optional
@@ -25,7 +26,9 @@ _DEFAULT_CURRENT = {
     Status.PARTIAL: Text("部分启用", "partly on"),
 }
 _TO_MEND = Text("存在问题", "faulty")
-_AS_WRITTEN = Text("现有写法需要修改", "what is written needs a change")
+_SHOWN_BY_EVIDENCE = Text("", "")
+# Five words in a row without a sign of code between them are a sentence.
+_PROSE = re.compile(r"[A-Za-z]+(?:[,;]? [a-z]+){4,}")
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,42 @@ class Recommendation:
 
     @property
     def safety(self) -> str:
-        """``P0`` large gain and easy, ``P1`` clear gain, ``P2`` needs a test."""
+        """``P0`` large gain, easy and at no cost, ``P1`` clear gain, ``P2`` needs a test."""
         if self.priority is Priority.LOW or self.difficulty == "high":
             return "P2"
-        return "P0" if self.priority is Priority.HIGH else "P1"
+        costs = min(self.impact.throughput or (0,)) < 0
+        free = self.priority is Priority.HIGH and self.difficulty == "low" and not costs
+        return "P0" if free else "P1"
 
 
 def recommend(verdicts: Iterable[Verdict], goal: str = "balanced") -> tuple[Recommendation, ...]:
     """What to change, ordered by priority, then expected gain for ``goal``, then code."""
     found = [_recommendation(v) for v in verdicts if _asks_for_change(v.judgement)]
     found.sort(key=lambda r: (r.priority.rank, -_gain(r.impact, goal), r.code))
-    return tuple(replace(entry, rank=rank) for rank, entry in enumerate(found, 1))
+    own = [entry for entry in found if not _is_made_by_another(entry, found)]
+    return tuple(replace(entry, rank=rank) for rank, entry in enumerate(own, 1))
+
+
+def is_prose(text: str) -> bool:
+    """Whether a change is a sentence, where code or configuration is due."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    spoken = [line for line in lines if _PROSE.fullmatch(line.strip().rstrip("."))]
+    return not lines or len(spoken) == len(lines)
+
+
+def _is_made_by_another(entry: Recommendation, found: Iterable[Recommendation]) -> bool:
+    """Whether another entry's change holds all of ``entry``'s, which has no place of its own."""
+    if entry.findings or entry.change is None:
+        return False
+    lines = _lines(entry.change)
+    return any(
+        other is not entry and other.findings and other.change and lines <= _lines(other.change)
+        for other in found
+    )
+
+
+def _lines(change: Change) -> frozenset[str]:
+    return frozenset(line.strip(" \\,") for line in change.text.splitlines() if line.strip())
 
 
 def _asks_for_change(judgement: Judgement) -> bool:
@@ -74,9 +102,11 @@ def _recommendation(verdict: Verdict) -> Recommendation:
     change = judgement.change
     if change is None:
         change = next((f.change for f in judgement.findings if f.change is not None), None)
+    if change is not None and is_prose(change.text):
+        change = None
     default = _DEFAULT_CURRENT.get(judgement.status, _TO_MEND)
     if judgement.status is Status.RECOMMENDED and any(e.location for e in judgement.evidence):
-        default = _AS_WRITTEN
+        default = _SHOWN_BY_EVIDENCE
     # A text that is the same in both languages is a quotation: the evidence shows it.
     said = judgement.current.en and judgement.current.zh != judgement.current.en
     return Recommendation(

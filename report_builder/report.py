@@ -32,6 +32,8 @@ from report_builder.recommendations import Recommendation, recommend
 from report_builder.scenarios import Scenario, scenarios
 from report_builder.scoring import ScoredAudit, score
 
+_LINE = 200  # characters of a quoted line
+
 Progress = Callable[[str, int, int], None]
 """Told the step's name, how much of it is done, and how much there is."""
 
@@ -76,6 +78,10 @@ class Report:
     engine_runs: Mapping[str, Run] = field(default_factory=dict)
     """The run of each detected engine's own, by the engine's id."""
     engine_recommendations: Mapping[str, tuple[Recommendation, ...]] = field(default_factory=dict)
+    engine_audits: Mapping[str, ScoredAudit] = field(default_factory=dict)
+    """The general audit of each engine's own run."""
+    lines: Mapping[Location, str] = field(default_factory=dict)
+    """The project's lines that recommendations without a ready change are about."""
 
     @property
     def framework_title(self) -> Text:
@@ -149,7 +155,44 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         },
         engines,
         {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
+        _engine_audits(engines, runs, judged),
+        _quoted(root_of_files, recommendations),
     )
+
+
+def _engine_audits(
+    engines: Mapping[str, Run], runs: Sequence[Run], judged: Sequence[tuple[Verdict, ...]]
+) -> dict[str, ScoredAudit]:
+    general = next(audit for audit in AUDITS if audit.id == "general")
+    scored = {name: score(general, judged[runs.index(run)]) for name, run in engines.items()}
+    return {name: audit for name, audit in scored.items() if audit is not None}
+
+
+def _quoted(root: Path, recommendations: Sequence[Recommendation]) -> dict[Location, str]:
+    """Lines of the project at the findings of recommendations that have no change to show."""
+    wanted = [f.location for r in recommendations if r.change is None for f in r.findings]
+    texts: dict[str, list[str]] = {}
+    quoted = {}
+    for place in wanted:
+        if place.path not in texts:
+            texts[place.path] = _file_lines(root, place.path)
+        lines = texts[place.path]
+        if 0 < place.line <= len(lines) and lines[place.line - 1].strip():
+            quoted[place] = lines[place.line - 1].strip()[:_LINE]
+    return quoted
+
+
+def _file_lines(root: Path, path: str) -> list[str]:
+    """Lines of a file of the project; none of a notebook's, whose places count cells' lines."""
+    top = os.path.realpath(root)
+    full = os.path.realpath(os.path.join(top, path))
+    if path.endswith(".ipynb") or not full.startswith(top.rstrip(os.sep) + os.sep):
+        return []
+    try:
+        text = Path(full).read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return text.split("\n")
 
 
 def _engine_runs(runs: Sequence[Run], primary: Optional[Run]) -> dict[str, Run]:

@@ -1,0 +1,257 @@
+"""Short phrases of the reports: expected effects, where a default comes from, secrets hidden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from flake8_gpu_training.checks.base import Impact
+from flake8_gpu_training.language import Text
+
+_UNMEASURED = "range of the priority class, not a measurement"
+_UNMEASURED_TEXT = Text("优先级对应的区间，并非实测", _UNMEASURED)
+_NO_FIGURE = Text(
+    "避免运行失败或设置失效，无吞吐数字",
+    "keeps the run from failing or the setting from having no effect; no figure",
+)
+_ENABLING = Text("无公开的实测数字", "nobody has published a figure")
+
+
+# What a run does, as the tables name it.
+PRACTICE_NAMES: Mapping[str, Text] = MappingProxyType(
+    {
+        "precision": Text("计算精度", "compute precision"),
+        "tf32": Text("TF32 矩阵乘", "TF32 matrix products"),
+        "attention": Text("注意力实现", "attention"),
+        "gradient_checkpointing": Text("激活重计算", "activation checkpointing"),
+        "vit_gradient_checkpointing": Text("视觉塔激活重计算", "checkpointing of the vision tower"),
+        "reentrant_checkpointing": Text("可重入式重计算", "re-entrant checkpointing"),
+        "micro_batch_size": Text("每卡微批大小", "micro-batch size"),
+        "gradient_accumulation_steps": Text("梯度累积步数", "gradient accumulation steps"),
+        "max_length": Text("最大序列长度", "maximal length"),
+        "tuning": Text("微调方式", "tuning"),
+        "quantization_method": Text("量化方法", "quantization method"),
+        "quantization_bits": Text("量化位数", "quantization bits"),
+        "lora_rank": Text("LoRA 秩", "LoRA rank"),
+        "packing": Text("序列打包", "packing"),
+        "padding_free": Text("Padding-Free", "padding-free batches"),
+        "group_by_length": Text("按长度分组", "grouping by length"),
+        "liger_kernel": Text("Liger Kernel", "Liger Kernel"),
+        "unsloth": Text("Unsloth", "Unsloth"),
+        "torch_compile": Text("torch.compile", "torch.compile"),
+        "optimizer": Text("优化器", "optimizer"),
+        "zero_stage": Text("ZeRO 阶段", "ZeRO stage"),
+        "offload_optimizer": Text("优化器卸载", "optimizer offload"),
+        "offload_param": Text("参数卸载", "parameter offload"),
+        "overlap_comm": Text("通信计算重叠", "overlap of communication"),
+        "zero_hpz_partition_size": Text("ZeRO++ 二级分片大小", "ZeRO++ secondary partition"),
+        "autotp_size": Text("AutoTP 大小", "AutoTP size"),
+        "fsdp": Text("FSDP 策略", "FSDP strategy"),
+        "fsdp_version": Text("FSDP 版本", "FSDP version"),
+        "fsdp_offload": Text("FSDP 卸载", "FSDP offload"),
+        "ddp": Text("DDP 数据并行", "DDP"),
+        "find_unused_parameters": Text("查找未用参数", "find_unused_parameters"),
+        "device_map": Text("device_map 模型并行", "device_map"),
+        "tensor_parallel": Text("张量并行", "tensor parallelism"),
+        "pipeline_parallel": Text("流水线并行", "pipeline parallelism"),
+        "sequence_parallel": Text("序列并行", "sequence parallelism"),
+        "expert_parallel": Text("专家并行", "expert parallelism"),
+        "megatron": Text("Megatron-core", "Megatron-core"),
+        "dataloader_workers": Text("数据加载进程数", "data-loading workers"),
+        "pin_memory": Text("锁页内存", "pinned memory"),
+        "persistent_workers": Text("常驻加载进程", "persistent workers"),
+        "prefetch_factor": Text("预取批数", "prefetch factor"),
+        "preprocessing_workers": Text("预处理进程数", "preprocessing workers"),
+        "streaming": Text("流式数据集", "streaming"),
+        "pretokenized": Text("预分词缓存", "pretokenized data"),
+        "save_steps": Text("保存间隔（步）", "steps between checkpoints"),
+        "logging_steps": Text("日志间隔（步）", "steps between logs"),
+        "report_to": Text("上报目标", "trackers"),
+        "lr_scheduler": Text("学习率调度", "learning-rate schedule"),
+        "warmup": Text("学习率预热", "warm-up"),
+        "max_grad_norm": Text("梯度裁剪", "gradient clipping"),
+        "algorithm": Text("训练算法", "algorithm"),
+        "rollout_engine": Text("生成引擎", "rollout engine"),
+        "freeze_vision": Text("冻结视觉编码器", "vision encoder frozen"),
+        "model": Text("模型", "model"),
+        "dataset": Text("数据集", "data set"),
+        "output_dir": Text("输出目录", "output folder"),
+    }
+)
+
+
+def impact_text(impact: Impact, lang: str, is_mistake: bool = False) -> str:
+    """Expected effect in figures; a loss is named a loss, and no change is no figure.
+
+    ``is_mistake``: the recommendation mends something that fails or has no effect.
+    """
+    pieces = [
+        _range(impact.throughput, Text("吞吐", "throughput"), lang),
+        _range(impact.memory, Text("显存", "memory"), lang),
+        impact.note.say(lang),
+    ]
+    shown = [piece for piece in pieces if piece]
+    if not shown:
+        shown = [(_NO_FIGURE if is_mistake else _ENABLING).say(lang)]
+    return ("；" if lang == "zh" else "; ").join(shown)
+
+
+def source_text(source: str, lang: str) -> str:
+    """Where an impact's figures come from."""
+    return source.replace(_UNMEASURED, _UNMEASURED_TEXT.say(lang))
+
+
+def _range(ends: object, subject: Text, lang: str) -> str:
+    """``吞吐提升 20–30%`` or ``throughput +20% to +30%``; "" when nothing changes."""
+    if not isinstance(ends, (tuple, list)) or not any(ends):
+        return ""
+    low, high = sorted(int(end) for end in ends)
+    name = subject.say(lang)
+    if lang != "zh":
+        if low == high:
+            return f"{name} {_signed(low)}"
+        first, last = (high, low) if high <= 0 else (low, high)
+        return f"{name} {_signed(first)} to {_signed(last)}"
+    if low < 0 < high:
+        return f"{name}变化 {_signed(low)} 至 {_signed(high)}"
+    grows = Text("增加", "") if subject.zh == "显存" else Text("提升", "")
+    verb = grows.zh if low >= 0 else "降低"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{name}{verb} {near}%" if near == far else f"{name}{verb} {near}–{far}%"
+
+
+def _signed(percent: int) -> str:
+    return f"{percent}%" if percent == 0 else f"{percent:+d}%".replace("-", "−")
+
+
+# --- evidence without a place -------------------------------------------------------------
+
+_DEFAULT = re.compile(
+    r"(?P<library>ms-swift|transformers|llamafactory|trl|accelerate|deepspeed|torch|PyTorch|vllm"
+    r"|vLLM|sglang|SGLang|flow-factory|Flow-Factory|videox-fun|VideoX-Fun|peft|datasets)"
+    r"(?P<version>(?: (?:>= )?v?\d[\w.]*(?: (?:to|and|or) \d[\w.]*)?)?)"
+    r"(?: (?P<file>[\w./*-]+\.py|\w+Config))?: (?P<rest>.+)"
+)
+_NAMED = re.compile(r"(?P<name>\w+)[ =](?P<value>True|False|None|none|[\w.+-]+)")
+_ASSIGNED = re.compile(r"(?P<setting>\w+=\S+) \((?P<source>.+)\)")
+_MISSING = re.compile(r"no (?P<what>.+) in the code")
+_SAID: Mapping[str, str] = MappingProxyType(
+    {
+        "Hugging Face datasets memory-maps its Arrow tables": (
+            "Hugging Face datasets 以内存映射方式读取 Arrow 表"
+        ),
+        "Hugging Face datasets keeps the samples in Arrow tables": (
+            "Hugging Face datasets 将样本存为 Arrow 表"
+        ),
+        "the framework tokenises the dataset before the first step": (
+            "框架在第一步之前完成全部分词"
+        ),
+        "ms-swift decides by the model (ms-swift 4.6, arguments/sft_args.py), on by default": (
+            "框架默认（ms-swift 4.6 按模型自动决定，一般为开启）"
+        ),
+        "autocast, scaler or 16-bit type": "autocast、GradScaler 或 16 位类型",
+        "activation checkpointing": "激活重计算",
+        "Liger kernel": "Liger Kernel",
+    }
+)
+_PRETRAINED = "from_pretrained: transformers >= 4.36: sdpa where supported"
+_DDP = "DDP reduces its buckets during the backward pass"
+
+
+def default_text(text: str, lang: str) -> str:
+    """Evidence that no line of the project holds: a framework's default, or an absence."""
+    chinese = lang == "zh"
+    found = _DEFAULT.fullmatch(text)
+    if found is not None:
+        return _of_library(found, chinese)
+    if text == _PRETRAINED:
+        return (
+            "`sdpa`（框架默认，transformers ≥ 4.36）"
+            if chinese
+            else ("`sdpa` (default of transformers 4.36 and later)")
+        )
+    assigned = _ASSIGNED.fullmatch(text)
+    if assigned is not None:
+        source = re.split(r"[:,] |'s default", assigned["source"])[0]
+        if chinese:
+            source = source.replace(" and ", "、")
+            return f"`{assigned['setting']}`（框架默认，{source}）"
+        return f"`{assigned['setting']}` (default, {source})"
+    missing = _MISSING.fullmatch(text)
+    if missing is not None and chinese:
+        return f"代码中没有 {_SAID.get(missing['what'], missing['what'])}"
+    if chinese and text.startswith(_DDP):
+        return "DDP 在反向传播期间分桶归约梯度" + text[len(_DDP) :].replace(" (", "（").replace(
+            ")", "）"
+        )
+    return _SAID.get(text, text) if chinese else text
+
+
+def _of_library(found: re.Match[str], chinese: bool) -> str:
+    """``packing=False（框架默认，ms-swift 4.6.0：base_args.py）``."""
+    version = found["version"]
+    source = found["library"] + (version.replace(" to ", "–").replace(" and ", "/"))
+    if found["file"]:
+        name = found["file"].rsplit("/", 1)[-1]
+        source += f"：{name}" if chinese else f": {name}"
+    named = _NAMED.fullmatch(found["rest"])
+    if named is not None:
+        setting = f"`{named['name']}={named['value']}`"
+        return f"{setting}（框架默认，{source}）" if chinese else f"{setting} (default, {source})"
+    return f"框架默认（{source}）" if chinese else f"framework default ({source})"
+
+
+# --- secrets ------------------------------------------------------------------------------
+
+HIDDEN = "***"
+_SECRET_WORDS = frozenset({"secret", "password", "passwd", "apikey", "credential", "credentials"})
+_OF_KEYS = frozenset({"api", "access", "secret", "private", "wandb", "openai", "auth"})
+_OF_TOKENS = frozenset(
+    {"api", "access", "auth", "bearer", "hub", "hf", "github", "wandb", "session", "refresh"}
+)
+_IN_VARIABLES = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"})
+_VALUE = r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s"'`,;|<>&(){}\[\]]+)"""
+_ASSIGNMENT = re.compile(
+    r"""(?<![\w-])(?P<name>(?:--)?[A-Za-z_][\w-]*)(?P<between>["']?\s*[=:]\s*)""" + _VALUE
+)
+_FLAG = re.compile(r"(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?P<between>\s+)" + _VALUE)
+_SHAPES = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}"
+    r"|AKIA[A-Z0-9]{16})\b|(?<=://)[^/\s:@`]+:[^/\s:@`]+(?=@)|(?<=wandb login )\w{20,}"
+)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a variable or flag of this name holds a secret (``WANDB_API_KEY``)."""
+    bare = name.strip("-")
+    parts = re.split(r"[_-]+", bare)
+    if bare.isupper() and not _IN_VARIABLES.isdisjoint(parts):
+        return True
+    *before, last = (part.lower() for part in parts)
+    owner = before[-1] if before else ""
+    return (
+        last in _SECRET_WORDS
+        or (last == "key" and owner in _OF_KEYS)
+        or (last == "token" and owner in _OF_TOKENS)
+    )
+
+
+def redacted(text: str) -> str:
+    """``text`` without the values of secrets; names and references to variables stay."""
+    text = _ASSIGNMENT.sub(_without_value, text)
+    return _SHAPES.sub(HIDDEN, _FLAG.sub(_without_value, text))
+
+
+def _without_value(match: re.Match[str]) -> str:
+    plain = match["value"].strip("\"'")
+    # References, switches and short numbers (a count of tokens) are nobody's secret.
+    harmless = (
+        not plain
+        or plain.startswith(("$", "<", "-", HIDDEN))
+        or plain.lower() in ("true", "false", "none", "null", "auto")
+        or re.fullmatch(r"\d{1,6}", plain) is not None
+    )
+    if harmless or not is_secret(match["name"]):
+        return match.group(0)
+    return f"{match['name']}{match['between']}{HIDDEN}"
