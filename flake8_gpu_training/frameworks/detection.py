@@ -110,7 +110,7 @@ _SWIFT_COMMANDS = re.compile(
 )
 _MEGATRON_COMMANDS = re.compile(r"sft|pt|rlhf|export")
 _VLLM_COMMANDS = re.compile(r"serve|bench|chat|complete|run-batch")
-_TRL_COMMANDS = re.compile(r"sft|dpo|grpo|kto|orpo|cpo|reward|rloo")
+_TRL_COMMANDS = re.compile(r"sft|dpo|grpo|kto|reward|rloo")
 _INERT = frozenset({"echo", "printf", "which", "type", "grep", "sed", "cat", "alias", "git"})
 """Commands whose words start nothing."""
 _VIDEOX_SCRIPT = re.compile(

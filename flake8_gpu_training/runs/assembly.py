@@ -17,6 +17,7 @@ from flake8_gpu_training.facts import (
     Location,
     Origin,
     Problem,
+    ProblemKind,
     PythonFile,
     ScriptFile,
     Setting,
@@ -25,7 +26,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
-from flake8_gpu_training.runs.launchers import Launch
+from flake8_gpu_training.runs.launchers import Launch, as_llamafactory
 from flake8_gpu_training.runs.model import (
     Launcher,
     Model,
@@ -54,6 +55,7 @@ from flake8_gpu_training.runs.python_entry import (
     switches_of,
 )
 from flake8_gpu_training.runs.reach import Reach, Writer, start_of
+from flake8_gpu_training.runs.secrets import hidden, without_secrets
 from flake8_gpu_training.runs.settings import (
     Arguments,
     document_settings,
@@ -144,7 +146,8 @@ class Assembly:
             return []
         path = self.reach.script(launch.script, launch.is_module, launch.command)
         if path is None:
-            return []
+            unseen = as_llamafactory(launch)
+            return [self._program_run(unseen, origins)] if unseen is not None else []
         program = self.reach.program(path)
         runs: list[Run] = []
         for entry in self.reach.entries(path):
@@ -459,6 +462,7 @@ class Assembly:
             if document is not None:
                 parts.files.append(document.path)
         at = location or (command.location if command is not None else place.location)
+        problems = self._problems(parts)
         run = Run(
             id=str(at),
             kind=kind,
@@ -469,17 +473,17 @@ class Assembly:
             command=command,
             entry=parts.entry,
             files=tuple(dict.fromkeys(parts.files)),
-            settings=parts.settings,
-            overridden=parts.overridden,
-            environment=environment,
+            settings=without_secrets(parts.settings),
+            overridden=tuple(hidden(setting) for setting in parts.overridden),
+            environment=without_secrets(environment),
             python=parts.python,
             deepspeed=deepspeed,
             accelerate=accelerate,
             hardware=hardware_of(launcher, environment, scheduler, origins.script, origins.job),
             model=self._model(parts, command),
             versions=self.versions,
-            problems=self._problems(parts),
-            is_open=parts.is_open,
+            problems=problems,
+            is_open=parts.is_open or _is_cut_short(command, problems),
             single_file=single_file,
         )
         return with_profile(run)
@@ -645,6 +649,23 @@ def with_profile(run: Run) -> Run:
     from flake8_gpu_training.frameworks.registry import framework_of
 
     return dataclasses.replace(run, profile=framework_of(run.framework).profile(run))
+
+
+def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:
+    """Whether a command ends by accident: its user means to give it what follows, too."""
+    if command is None or command.end is None:
+        return False
+    end = command.end
+    return any(
+        problem.kind is ProblemKind.CUT_SHORT
+        and problem.location.path == end.path
+        and end.line <= problem.location.line <= end.line + _NEAR
+        for problem in problems
+    )
+
+
+_NEAR = 12
+"""Lines (comments, mostly) that may stand between a command and the flags cut off from it."""
 
 
 def _model_setting(parts: _Parts) -> Optional[Setting]:

@@ -201,9 +201,7 @@ class _Finder:
             ]
         parts = set(re.split(r"[/_.-]", document.path))
         named = [
-            taker
-            for taker in self._takers
-            if posixpath.basename(taker[0])[: -len(".py")] in parts
+            taker for taker in self._takers if posixpath.basename(taker[0])[: -len(".py")] in parts
         ]
         chosen = named or self._takers
         return chosen[0] if len(chosen) == 1 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -100,8 +101,6 @@ _TRL = Tool(
         "kto": _TRAIN,
         "rloo": _TRAIN,
         "reward": _TRAIN,
-        "orpo": _TRAIN,
-        "gkd": _TRAIN,
         "vllm-serve": _SERVE,
     },
 )
@@ -132,13 +131,14 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (r"(?:.*/)?swift/cli/main", "swift", ""),
         (r"(?:.*/)?llamafactory/(?:cli|launcher)", "llamafactory-cli", ""),
         (r"(?:.*/)?llamafactory/train/tuner", "llamafactory-cli", "train"),
+        (r"(?:.*/)?src/train_bash", "llamafactory-cli", "train"),
         (r"(?:.*/)?flow_factory/(?:cli|train)", "ff-train", "train"),
         (r"(?:.*/)?vllm/entrypoints/(?:openai/)?api_server", "vllm", "serve"),
         (r"(?:.*/)?vllm/entrypoints/openai/run_batch", "vllm", "run-batch"),
         (r"(?:.*/)?vllm/entrypoints/cli/main", "vllm", ""),
         (r"(?:.*/)?sglang/launch_server", "sglang", "serve"),
         (r"(?:.*/)?sglang/srt/entrypoints/http_server", "sglang", "serve"),
-        (r"(?:.*/)?trl/scripts/(sft|dpo|grpo|kto|rloo|reward|orpo|gkd)", "trl", r"\1"),
+        (r"(?:.*/)?trl/scripts/(sft|dpo|grpo|kto|rloo|reward)", "trl", r"\1"),
         (r"(?:.*/)?trl/scripts/vllm_serve", "trl", "vllm-serve"),
     )
 )
@@ -170,6 +170,24 @@ class Launch:
     is_module: bool = False
     arguments: tuple[Word, ...] = ()
     is_open: bool = False
+
+
+def as_llamafactory(launch: Launch) -> Optional[Launch]:
+    """A launch whose script is out of sight as LLaMA-Factory's, when only its flags are.
+
+    ``src/train.py`` of a checkout beside the project is told by ``--stage`` and
+    ``--finetuning_type`` together.
+    """
+    words = {word.text.partition("=")[0] for word in launch.arguments}
+    if not words >= {"--stage", "--finetuning_type"}:
+        return None
+    return dataclasses.replace(
+        launch,
+        program="llamafactory",
+        framework="llamafactory",
+        kind=_TRAIN if "--do_train" in words else _INFER,
+        subcommand="train",
+    )
 
 
 def read_launch(command: Command) -> Optional[Launch]:

@@ -138,6 +138,8 @@ class Hardware:
     source: str = ""
     location: Optional[Location] = None
     weak: bool = False
+    architecture: Optional[str] = None
+    """``Ampere``, ``Hopper`` …, also when several variants of the GPU leave its memory open."""
 
     @property
     def gpus(self) -> Optional[int]:

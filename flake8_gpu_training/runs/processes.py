@@ -466,6 +466,7 @@ def hardware_of(
         source=(source.note or _said(source)) if source is not None else "",
         location=source.location if source is not None else None,
         weak=weak and found is not None,
+        architecture=_architecture(found),
     )
 
 
@@ -505,14 +506,17 @@ def _named_by_job(scheduler: Scheduler, job: Optional[ConfigFile]) -> Optional[S
     texts += [
         s for s in (job.resources if job is not None else ()) if s.known and s.name != "image"
     ]
-    return next((text for text in texts if _gpu_name(text) is not None), None)
+    named = [text for text in texts if _architecture(text) is not None]
+    return next((text for text in named if _gpu_name(text) is not None), None) or next(
+        iter(named), None
+    )
 
 
 def _named_in_comments(script: Optional[ScriptFile]) -> Optional[Setting]:
     """The one GPU that a script's comments name; nothing when they name several."""
     found: dict[str, Setting] = {}
     for comment in script.comments if script is not None else ():
-        name = _gpu_name(comment)
+        name = _gpu_name(comment) or _architecture(comment)
         if name is not None:
             found.setdefault(name, comment)
     return next(iter(found.values())) if len(found) == 1 else None
@@ -530,3 +534,9 @@ def _gpu_memory(setting: Optional[Setting]) -> Optional[float]:
 
     gpu = gpu_named(str(setting.value)) if setting is not None and setting.known else None
     return gpu.memory_gib if gpu is not None else None
+
+
+def _architecture(setting: Optional[Setting]) -> Optional[str]:
+    from flake8_gpu_training.hardware import architecture_named
+
+    return architecture_named(str(setting.value)) if setting is not None and setting.known else None
