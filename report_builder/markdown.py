@@ -603,7 +603,8 @@ class _View:
         assert found is not None
         if found.full_parts is None:
             return self.t(
-                f"未设最大长度，按样本最长 {found.sample_length} token 估算；更长的样本需要更多显存。",
+                f"未设最大长度，按样本最长 {found.sample_length} token 估算；"
+                "更长的样本需要更多显存。",
                 f"No maximal length is set, so samples of up to {found.sample_length} tokens are "
                 "assumed; longer ones take more.",
             )

@@ -185,7 +185,7 @@ def _quoted(root: Path, recommendations: Sequence[Recommendation]) -> dict[Locat
 def _file_lines(root: Path, path: str) -> list[str]:
     """Lines of a file of the project; none of a notebook's, whose places count cells' lines."""
     top = os.path.realpath(root)
-    full = os.path.realpath(os.path.join(top, path))
+    full = os.path.realpath(Path(top, path))
     if path.endswith(".ipynb") or not full.startswith(top.rstrip(os.sep) + os.sep):
         return []
     try:

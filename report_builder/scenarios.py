@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
+_GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
 _COMMENT = re.compile(r"#: (?P<zh>.+?) \| (?P<en>.+)$", re.MULTILINE)
 _LANGUAGE = MappingProxyType({".yaml": "yaml", ".py": "python", ".json": "json", ".sh": "bash"})
 
@@ -352,6 +354,32 @@ _VIDEOX_FUN = (
         dataset="datasets/internal_datasets",
         output="output_dir_full_14b",
     ),
+    _Entry(
+        Text(
+            "14B 视频模型全参 + DeepSpeed ZeRO-3 Offload，2×24 GB",
+            "Full tuning of a 14B video model with DeepSpeed ZeRO-3 offload on 2×24 GB",
+        ),
+        (("videox_fun/full_14b_offload.sh", "train_full_offload.sh"),),
+        "bash train_full_offload.sh",
+        14,
+        _WAN_14B,
+        "full",
+        gpus=2,
+        family="wan2.1-fun",
+        dataset="datasets/internal_datasets",
+        output="output_dir_full_14b",
+    ),
+    _Entry(
+        Text("CogVideoX-Fun 5B LoRA，单卡 80 GB", "LoRA of CogVideoX-Fun 5B on one 80 GB card"),
+        (("videox_fun/cogvideox_lora.sh", "train_cogvideox_lora.sh"),),
+        "bash train_cogvideox_lora.sh",
+        5,
+        "models/Diffusion_Transformer/CogVideoX-Fun-V1.5-5b-InP",
+        "lora",
+        family="cogvideox",
+        dataset="datasets/internal_datasets",
+        output="output_dir_cogvideox_lora",
+    ),
 )
 _FLOW_FACTORY = (
     _Entry(
@@ -393,6 +421,38 @@ _FLOW_FACTORY = (
         dataset="dataset/t2is",
         output="saves/",
     ),
+    _Entry(
+        Text(
+            "Wan2.1 14B GRPO 全参 + DeepSpeed ZeRO-3，8×A100",
+            "GRPO, full tuning of Wan2.1 14B with DeepSpeed ZeRO-3 on 8×A100",
+        ),
+        (
+            ("flow_factory/wan_14b_full.yaml", "wan_14b_full.yaml"),
+            ("flow_factory/zero3.yaml", "zero3.yaml"),
+        ),
+        "ff-train wan_14b_full.yaml",
+        14,
+        "Wan-AI/Wan2.1-T2V-14B-Diffusers",
+        "full",
+        8,
+        "grpo",
+        family="wan2.1-t2v",
+        dataset="dataset/pickscore",
+        output="saves/",
+    ),
+    _Entry(
+        Text("LTX-2 NFT LoRA，8×H100", "NFT with LoRA of LTX-2 on 8×H100"),
+        (("flow_factory/ltx2_nft.yaml", "ltx2_nft.yaml"),),
+        "ff-train ltx2_nft.yaml",
+        19,
+        "Lightricks/LTX-2",
+        "lora",
+        8,
+        "nft",
+        family="ltx-2",
+        dataset="dataset/vid_prompt",
+        output="saves/",
+    ),
 )
 _CATALOG: Mapping[str, tuple[_Entry, ...]] = MappingProxyType(
     {
@@ -431,22 +491,30 @@ def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
 
 def _distance(run: Run, entry: _Entry) -> float:
     """How far the run's situation is from the entry's; ties keep the catalog's order."""
-    distance = 0.0
-    if (run.value("algorithm", "sft") == "grpo") != (entry.algorithm == "grpo"):
-        distance += 8
+    distance: float = 0.0
+    algorithm = run.value("algorithm", "sft")
+    generates = (algorithm in _GENERATING, entry.algorithm in _GENERATING)
+    distance += 8 * (generates[0] != generates[1]) + (algorithm != entry.algorithm)
     tuning = run.value("tuning")
     if run.kind is RunKind.TRAIN and tuning is not None:
         distance += 4 * ((tuning == "full") != (entry.tuning == "full"))
     if bool(run.value("quantization_bits")) != entry.quantized:
         distance += 3
+    name = (run.model.name or "").lower()
+    if entry.family and name:
+        distance += 3 * (entry.family not in name)
     if run.model.parameters:
-        distance += 5 * (not _same_size(run.model.parameters, entry.size))
+        ratio: float = run.model.parameters / (entry.size * 1e9)
+        distance += min(5.0, 2 * abs(math.log2(ratio)))
     gpus = run.hardware.gpus or run.launcher.world_size
     if gpus is not None:
         distance += 2 * ((gpus == 1) != (entry.gpus == 1))
+        more: float = max(1, gpus) / entry.gpus
+        distance += 0.25 * abs(math.log2(more))
     length = run.value("max_length")
     long = isinstance(length, int) and length > 131_072
-    return distance + 6 * (long != (entry.length > 131_072))
+    distance += 6 * (long != (entry.length > 131_072))
+    return distance
 
 
 def _same_size(parameters: int, billions: float) -> bool:
@@ -454,9 +522,8 @@ def _same_size(parameters: int, billions: float) -> bool:
 
 
 def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
-    model = entry.model
-    if run is not None and _suits(run, entry):
-        model = _name(run, "model") or entry.model
+    suits = run is not None and _suits(run, entry)
+    model = (_model_name(run) if run is not None and suits else None) or entry.model
     dataset = entry.dataset
     if run is not None:
         folder = run.settings.get("train_data_dir")  # VideoX-Fun's own name
@@ -470,14 +537,56 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
         "template": _chat_template(model, entry.template),
     }
     files = tuple(_file(source, name, values) for source, name in entry.files)
-    return Scenario(entry.title, files, _launch(run, entry))
+    if run is not None and _is_old_swift(run):
+        files = tuple(replace(file, text=_in_old_swift(file.text)) for file in files)
+    return Scenario(_title(run, entry, suits), files, _launch(run, entry))
+
+
+def _is_old_swift(run: Run) -> bool:
+    """Whether the run's ms-swift is of the 3.x line, which names the tuner ``train_type``."""
+    return run.framework == "swift" and run.versions.get("ms-swift", "").startswith("3.")
+
+
+def _in_old_swift(text: Text) -> Text:
+    return Text(*(words.replace("tuner_type:", "train_type:") for words in text))
+
+
+def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:
+    """The entry's title with the run's own size and number of GPUs where it is adapted to it."""
+    title = entry.title
+    if run is None:
+        return title
+    parameters = run.model.parameters
+    if suits and parameters and _model_name(run):
+        size = f"{parameters / 1e9:.1f}".replace(".0", "") + "B"
+        title = Text(
+            re.sub(r"^[\d.–]+B (?=模型|视频模型)", f"{size} ", title.zh),
+            re.sub(r"\ba [\d.–]+B (?=model|video model)", f"a {size} ", title.en),
+        )
+    gpus = run.hardware.gpus_per_node
+    if gpus is not None and _launch(run, entry) != entry.launch:
+        title = Text(
+            re.sub(r"单卡 (\d+ GB)", rf"{gpus}×\1", title.zh),
+            re.sub(r"one (\d+ GB) card", rf"{gpus}×\1", title.en),
+        )
+    return title
 
 
 def _suits(run: Run, entry: _Entry) -> bool:
     """Whether the entry is made for models like the run's."""
-    name = (_name(run, "model") or "").lower()
+    name = (_model_name(run) or "").lower()
     parameters = run.model.parameters
-    return entry.family in name and (parameters is None or _same_size(parameters, entry.size))
+    # A model of unknown size fits no template for a large one.
+    right_size = entry.size <= 14 if parameters is None else _same_size(parameters, entry.size)
+    return entry.family in name and right_size
+
+
+def _model_name(run: Run) -> Optional[str]:
+    """The run's model as a framework loads it: a path or a hub's ``owner/name``."""
+    for name in (_name(run, "model"), run.model.name):
+        if name and "/" in name and not re.search(r"[\s\"'$`\\<>]", name):
+            return name
+    return None
 
 
 def _launch(run: Optional[Run], entry: _Entry) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from flake8_gpu_training.facts import Location, Setting
 from flake8_gpu_training.models import model_of
-from flake8_gpu_training.runs.model import Hardware, Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.model import Hardware, Model, Place, PlaceKind, Run, RunKind
 from report_builder.report import Options, build
 from report_builder.scenarios import Scenario, scenarios
 
@@ -33,15 +33,15 @@ ALL = [(name, number) for name in FRAMEWORKS for number in range(len(scenarios(N
 AT = Location("train.sh", 1)
 
 
-def run_of(model: str = "Qwen/Qwen2.5-7B-Instruct", gpus: int = 1, **practices: Any) -> Run:
-    values = {"model": model, **practices}
+def run_of(name: str = "Qwen/Qwen2.5-7B-Instruct", gpus: int = 1, **practices: Any) -> Run:
+    values = {"model": name, **practices}
     return Run(
         "train.sh:1",
         RunKind.TRAIN,
         "swift",
         AT,
         Place(PlaceKind.FLAGS, AT),
-        model=model_of(model),
+        model=model_of(name),
         hardware=Hardware(gpus_per_node=gpus, nodes=1),
         profile={name: Setting(name, value, AT) for name, value in values.items()},
     )
@@ -95,10 +95,10 @@ def titles(found: tuple[Scenario, ...]) -> list[str]:
 @pytest.mark.parametrize(
     ("run", "start"),
     [
-        (run_of(tuning="lora"), "LoRA of a 7B"),
-        (run_of(tuning="lora", quantization_bits=4), "QLoRA of a 7B"),
-        (run_of("Qwen/Qwen2.5-72B-Instruct", 8, tuning="lora"), "LoRA of a 70B"),
-        (run_of(gpus=8, tuning="full"), "Full tuning of a 7B"),
+        (run_of(tuning="lora"), "LoRA of a 7.6B model on one"),
+        (run_of(tuning="lora", quantization_bits=4), "QLoRA of a 7.6B"),
+        (run_of("Qwen/Qwen2.5-72B-Instruct", 8, tuning="lora"), "LoRA of a 72.7B"),
+        (run_of(gpus=8, tuning="full"), "Full tuning of a 7.6B"),
         (run_of(gpus=8, tuning="lora", algorithm="grpo"), "GRPO"),
         (run_of(gpus=8, tuning="lora", max_length=400_000), "Very long"),
     ],
@@ -110,7 +110,7 @@ def test_the_nearest_scenario_comes_first(run: Run, start: str) -> None:
 def test_the_runs_own_names_are_filled_in_where_they_fit() -> None:
     run = run_of("my/Qwen2.5-7B-tuned", tuning="lora", dataset="data/a.jsonl", output_dir="out/x")
     by_title = {s.title.en: s.files[0].text.en for s in scenarios(run, "swift")}
-    small = next(text for title, text in by_title.items() if title.startswith("LoRA of a 7B"))
+    small = next(text for title, text in by_title.items() if title.startswith("LoRA of a 7.6B"))
     large = next(text for title, text in by_title.items() if "70B" in title)
     assert "model: my/Qwen2.5-7B-tuned\n" in small
     assert "dataset: data/a.jsonl\n" in small
@@ -130,3 +130,53 @@ def test_a_template_for_one_gpu_is_started_on_all_of_the_run() -> None:
     eight = scenarios(replace(run_of(gpus=8, tuning="lora")), "swift")[0]
     assert one.launch == "swift sft --config sft_lora.yaml"
     assert eight.launch == "NPROC_PER_NODE=8 swift sft --config sft_lora.yaml"
+    assert eight.title.en == "LoRA of a 7.6B model on 8×80 GB"
+    assert eight.title.zh == "7.6B 模型 LoRA 微调，8×80 GB"
+
+
+def test_a_run_of_ms_swift_3_gets_the_names_of_ms_swift_3() -> None:
+    new = scenarios(run_of(tuning="lora"), "swift")[0]
+    old = scenarios(replace(run_of(tuning="lora"), versions={"ms-swift": "3.12.6"}), "swift")[0]
+    assert "tuner_type: lora\n" in new.files[0].text.en
+    assert "train_type: lora\n" in old.files[0].text.zh
+    assert "tuner_type" not in old.files[0].text.zh + old.files[0].text.en
+
+
+@pytest.mark.parametrize("name", ["got_ocr2", "<MODEL>", "$MODEL/x"])
+def test_a_name_that_no_hub_has_is_not_filled_in(name: str) -> None:
+    run = replace(run_of(tuning="lora", model=name), model=Model(name=name))
+    assert all(name not in file.text.en for s in scenarios(run, "swift") for file in s.files)
+
+
+def test_a_model_of_unknown_size_fills_no_template_for_a_large_one() -> None:
+    run = replace(run_of(tuning="lora", model="my/own"), model=Model(name="my/own"))
+    by_title = {s.title.en: s.files[0].text.en for s in scenarios(run, "swift")}
+    large = next(text for title, text in by_title.items() if "70B" in title)
+    assert "my/own" not in large
+
+
+@pytest.mark.parametrize(
+    ("model", "tuning", "algorithm", "start"),
+    [
+        ("Lightricks/LTX-2", "lora", "nft", "NFT"),
+        ("Wan-AI/Wan2.1-T2V-14B-Diffusers", "full", "grpo", "GRPO, full tuning of Wan2.1 14B"),
+        ("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "lora", "grpo", "GRPO with LoRA of Wan2.1 1.3B"),
+        ("black-forest-labs/FLUX.1-dev", "lora", "grpo", "GRPO with LoRA of FLUX.1-dev"),
+    ],
+)
+def test_the_nearest_scenario_of_flow_factory(
+    model: str, tuning: str, algorithm: str, start: str
+) -> None:
+    run = replace(run_of(model, 8, tuning=tuning, algorithm=algorithm), framework="flow_factory")
+    assert titles(scenarios(run, "flow_factory"))[0].startswith(start)
+
+
+def test_every_audited_framework_has_the_agreed_number_of_scenarios() -> None:
+    counts = {name: len(scenarios(None, name)) for name in FRAMEWORKS}
+    assert counts["swift"] == 6
+    assert [counts[n] for n in ("llamafactory", "videox_fun", "flow_factory", "hf_trainer")] == [
+        5,
+        5,
+        5,
+        5,
+    ]

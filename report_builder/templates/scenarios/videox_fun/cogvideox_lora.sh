@@ -1,0 +1,33 @@
+accelerate launch --mixed_precision="bf16" \
+  scripts/cogvideox_fun/train_lora.py \
+  --pretrained_model_name_or_path="$model" \
+  --train_data_dir="$dataset" \
+  --train_data_meta="$dataset/metadata.json" \
+  --train_mode="inpaint" \
+  --image_sample_size=512 \
+  --video_sample_size=512 \
+  --token_sample_size=512 \
+  --video_sample_stride=3 \
+  --video_sample_n_frames=85 \
+  --train_batch_size=1 \
+  --gradient_accumulation_steps=1 \
+  --dataloader_num_workers=8 \
+  --num_train_epochs=100 \
+  --checkpointing_steps=500 \
+  --lr_scheduler="constant_with_warmup" \
+  --lr_warmup_steps=100 \
+  --max_grad_norm=0.05 \
+  --gradient_checkpointing \
+  --mixed_precision="bf16" \
+  --allow_tf32 \
+  --vae_mini_batch=1 \
+  --enable_bucket \
+  --random_hw_adapt \
+  --training_with_video_token_length \
+  --uniform_sampling \
+  --output_dir="$output" \
+  --learning_rate=1e-04 \
+  --use_peft_lora \
+  --rank=64 \
+  --network_alpha=32 \
+  --target_name="to_q,to_k,to_v,ff.0,ff.2"
