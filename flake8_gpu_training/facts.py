@@ -8,7 +8,7 @@ cannot know is an :class:`Unknown`; it is carried along and never guessed.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -176,6 +176,8 @@ class Call:
     """Right behind the closing parenthesis."""
     guarded: bool = False
     """Within its loop it stands in a branch (``if step % n == 0``): not made for each step."""
+    conditional: bool = False
+    """It stands in a branch of its function, loop or module (``if args.debug:``)."""
 
     @cached_property
     def method(self) -> str:
@@ -256,11 +258,25 @@ class PythonFile:
 
     def calls_to(self, *names: str) -> Iterator[Call]:
         """Calls whose resolved name is one of ``names``, or ends with one (``.Trainer``)."""
-        for call in self.calls:
-            for name in names:
+        found: dict[int, Call] = {}
+        for name in names:
+            for index in self._by_method.get(name.rpartition(".")[2], ()):
+                call = self.calls[index]
                 if call.name == name or (name.startswith(".") and call.name.endswith(name)):
-                    yield call
-                    break
+                    found[index] = call
+        return iter([found[index] for index in sorted(found)])
+
+    @property
+    def methods(self) -> Collection[str]:
+        """Last components of the names of all calls."""
+        return self._by_method.keys()
+
+    @cached_property
+    def _by_method(self) -> Mapping[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for index, call in enumerate(self.calls):
+            found.setdefault(call.method, []).append(index)
+        return found
 
 
 # --- Shell --------------------------------------------------------------------------

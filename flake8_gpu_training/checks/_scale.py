@@ -192,6 +192,7 @@ def is_trainer_class(run: Run) -> bool:
 
 
 _STEP_METHODS = ("compute_loss", "training_step")
+_EVALUATIONS = ("evaluate", "predict")
 
 
 def only_evaluates(run: Run) -> bool:
@@ -199,20 +200,17 @@ def only_evaluates(run: Run) -> bool:
     Trainer is given no training data, only to evaluate."""
     if _builds_no_trainer(run):
         return True
+    if not any(name in program.methods for program in run.python for name in _EVALUATIONS):
+        return False
     trainers = [
         call
         for program in run.python
         for call in program.calls
         if call.name.endswith("Trainer") and (call.keywords or call.positional)
     ]
-    methods = {call.method for program in run.python for call in program.calls}
-    return (
-        bool(trainers)
-        and bool(methods & {"evaluate", "predict"})
-        and not any(
-            call.is_open or "train_dataset" in call.keywords or len(call.positional) > 3
-            for call in trainers
-        )
+    return bool(trainers) and not any(
+        call.is_open or "train_dataset" in call.keywords or len(call.positional) > 3
+        for call in trainers
     )
 
 
@@ -221,10 +219,10 @@ def _builds_no_trainer(run: Run) -> bool:
     if run.framework != "hf_trainer" or not any(program.has_main for program in run.python):
         return False
     return not any(
-        call.method.endswith("Trainer") or "train" in call.method.lower()
+        method.endswith("Trainer") or "train" in method.lower()
         for program in run.python
-        for call in program.calls
-        if not call.method.endswith(("TrainingArguments", "TrainingArguments.parse"))
+        for method in program.methods
+        if not method.endswith("TrainingArguments")
     )
 
 

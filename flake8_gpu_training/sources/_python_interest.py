@@ -51,7 +51,7 @@ CALLS = frozenset(
     """
     from_pretrained from_config from_engine_args backward manual_backward zero_grad
     clip_grad_norm_ cuda empty_cache synchronize no_sync no_grad inference_mode enable_grad
-    save_pretrained generate fit train compile freeze gradient_checkpointing_enable
+    save_pretrained generate fit train evaluate predict compile freeze gradient_checkpointing_enable
     gradient_checkpointing_disable enable_gradient_checkpointing enable_input_require_grads
     requires_grad_ register_comm_hook set_attention_implementation
     enable_xformers_memory_efficient_attention enable_model_cpu_offload enable_vae_slicing
