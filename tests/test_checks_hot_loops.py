@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from checks_support import findings, runs_alone
+from checks_support import findings, judged, runs_alone
+
+from flake8_gpu_training.checks.base import Priority
 
 LOOP = """\
 import torch
@@ -210,3 +212,28 @@ def test_each_copy_has_its_own_change() -> None:
     (found,) = findings(runs_alone(text), "GPU550")
     assert found.change is not None
     assert [edit.new for edit in found.change.edits] == [", non_blocking=True"]
+
+
+def test_a_file_full_of_fetches_is_told_at_three_lines() -> None:
+    body = "".join(f"    total += acc{n}.item()\n" for n in range(6))
+    text = (
+        "import torch\n\nmodel = model.cuda()\nfor batch in loader:\n"
+        f"    loss = model(batch.cuda())\n    loss.backward()\n{body}"
+    )
+    (run,) = runs_alone(text)
+    found = judged(run, "GPU350").findings
+    assert [finding.location.line for finding in found] == [7, 8, 9]
+    assert found[-1].message.endswith("(3 more in this file)")
+
+
+def test_waiting_once_in_a_long_step_is_of_low_priority() -> None:
+    text = (
+        "import torch\nfrom transformers import AutoModelForCausalLM\n\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B").cuda()\n'
+        "for batch in loader:\n    loss = model(**batch).loss\n    loss.backward()\n"
+        "    total += loss.item()\n"
+    )
+    (run,) = runs_alone(text)
+    assert judged(run, "GPU350").priority is Priority.LOW
+    (small,) = runs_alone(text.replace("Qwen2.5-7B", "Qwen2.5-0.5B"))
+    assert judged(small, "GPU350").priority is None

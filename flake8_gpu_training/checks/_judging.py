@@ -154,6 +154,14 @@ def spelled(run: Run, practices: Mapping[str, Any]) -> Optional[Mapping[str, Any
     return written
 
 
+def prefixed(run: Run, processes: int) -> tuple[Edit, ...]:
+    """The edit that puts NPROC_PER_NODE before a command whose own launcher reads it."""
+    command = run.command
+    if command is None or command.wrappers or command.name not in ("swift", "megatron"):
+        return ()
+    return (Edit(command.location, "", f"NPROC_PER_NODE={processes} "),)
+
+
 def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
     """The change that gives ``call`` the keyword argument ``name``."""
     given = call.keywords.get(name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Import, known
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run
 
 
 def calls(run: Run, *names: str) -> Iterator[Call]:
@@ -38,6 +39,26 @@ def decoder_loads(run: Run) -> Iterator[Call]:
     for call in calls(run, ".from_pretrained"):
         if call.name.rpartition(".")[0].endswith(_DECODERS):
             yield call
+
+
+def predicts_tokens(run: Run) -> bool:
+    """Whether no model with another head than the vocabulary's is loaded in sight."""
+    return next(calls(run, *_OTHER_HEADS), None) is None
+
+
+_OTHER_HEADS = tuple(
+    f".AutoModelFor{name}.from_pretrained"
+    for name in ("SequenceClassification", "TokenClassification", "QuestionAnswering")
+)
+
+
+def placed_at_load(run: Run) -> Run:
+    """``run``; a plain program's place is then where it loads its model, if that is in sight."""
+    call = next(calls(run, ".from_pretrained"), None)
+    owner = "" if call is None else call.name.rpartition(".")[0].rpartition(".")[2]
+    if run.framework != "generic" or call is None or not owner.startswith("AutoModel"):
+        return run
+    return replace(run, place=Place(PlaceKind.PYTHON, call.location))
 
 
 def decoder_loads_vision(run: Run) -> Iterator[Call]:

@@ -40,3 +40,7 @@ UNSLOTH = "https://unsloth.ai/blog/mistral-benchmark"
 TRANSFORMER_ENGINE = (
     "https://docs.nvidia.com/deeplearning/transformer-engine/user-guide/examples/fp8_primer.html"
 )
+CUDA_VARIABLES = "CUDA C++ Programming Guide, CUDA Environment Variables (CUDA_LAUNCH_BLOCKING)"
+PYTORCH_ANOMALY = "https://pytorch.org/docs/stable/autograd.html#anomaly-detection"
+PYTORCH_RANDOMNESS = "https://pytorch.org/docs/stable/notes/randomness.html"
+PYTORCH_DISTRIBUTED = "https://pytorch.org/docs/stable/distributed.html#torch-distributed-debug"

@@ -18,7 +18,15 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth, trains_head
-from flake8_gpu_training.checks._programs import calls, decoder_loads, first_call, imports, says
+from flake8_gpu_training.checks._programs import (
+    calls,
+    decoder_loads,
+    first_call,
+    imports,
+    placed_at_load,
+    predicts_tokens,
+    says,
+)
 from flake8_gpu_training.checks._scale import (
     billions,
     gpu,
@@ -331,7 +339,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
     if not supported:
         return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
-    if task(run) != "causal_lm":
+    if task(run) != "causal_lm" or not predicts_tokens(run):
         return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
     if trains_head(run):
         return off(
@@ -353,8 +361,10 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         )
     if prefers_unsloth(run):
         return off(Text("单卡 LoRA 更适合 Unsloth", "LoRA on one GPU: Unsloth suits better"))
+    if run.framework == "generic" and next(decoder_loads(run), None) is None:
+        return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
     return advise(
-        run,
+        placed_at_load(run),
         "fuses RMSNorm, RoPE, SwiGLU and the cross entropy, whose logits are then "
         "never stored (pip install liger-kernel)",
         Text("未启用 Liger Kernel", "Liger kernels are off"),

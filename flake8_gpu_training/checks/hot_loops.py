@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Callable, Optional
 
 from flake8_gpu_training.checks._impacts import by_class
@@ -11,6 +12,7 @@ from flake8_gpu_training.checks._judging import no_mistake, of_training
 from flake8_gpu_training.checks._loaders import training_loaders, write_call
 from flake8_gpu_training.checks._loops import hot_programs, step_calls, step_loop
 from flake8_gpu_training.checks._programs import keyword
+from flake8_gpu_training.checks._scale import is_trainer_class
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -45,19 +47,50 @@ def _judge(faults: Faults, said: Text, do: Text) -> Callable[[Run], Judgement]:
 
     @of_training(alone=True, inside=True)
     def judge(run: Run) -> Judgement:
-        found = tuple(faults(run))
+        every = tuple(faults(run))
+        found = _not_too_many(every)
         if not found:
             return no_mistake()
         return Judgement(
             Status.RECOMMENDED,
             evidence=tuple(Evidence(finding.message, finding.location) for finding in found),
             findings=found,
-            current=Text(f"{said.zh}（{len(found)} 处）", f"{said.en} ({len(found)} places)"),
+            current=Text(f"{said.zh}（{len(every)} 处）", f"{said.en} ({len(every)} places)"),
             action=do,
             change=found[0].change,
+            priority=Priority.LOW if _has_long_steps(run) else None,
         )
 
     return judge
+
+
+_MOST = 3  # diagnostics of one code in one file that mend nothing by themselves
+
+
+def _not_too_many(found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """At most a few findings of each file, the last of which counts the others."""
+    kept: list[Finding] = []
+    for path in dict.fromkeys(finding.location.path for finding in found):
+        own = [finding for finding in found if finding.location.path == path]
+        shown = own if own[0].change is not None else own[:_MOST]
+        if len(own) > len(shown):
+            more = f"{shown[-1].message} ({len(own) - _MOST} more in this file)"
+            shown[-1] = replace(shown[-1], message=more)
+        kept.extend(shown)
+    return tuple(kept)
+
+
+def _has_long_steps(run: Run) -> bool:
+    """Whether a step takes so long that waiting for the GPU once costs next to nothing."""
+    return (
+        (run.model.parameters or 0) >= _LARGE_MODEL
+        or run.model.kind in ("video", "image")
+        or run.framework in ("videox_fun", "flow_factory")
+        or is_trainer_class(run)
+    )
+
+
+_LARGE_MODEL = 1_000_000_000  # parameters
 
 
 def _receiver(call: Call) -> str:

@@ -20,7 +20,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
     spelled,
 )
-from flake8_gpu_training.checks._programs import calls, first_call, imports, says
+from flake8_gpu_training.checks._programs import calls, first_call, imports, placed_at_load, says
 from flake8_gpu_training.checks._scale import (
     billions,
     gpu,
@@ -295,7 +295,7 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     long = length is not None and length >= _LONG
     keeper = f"{int(length)}-token samples" if length is not None else "the layers"
     return advise(
-        run,
+        placed_at_load(run),
         f"{keeper} of {_a(size)}B model keep all their activations for the backward pass; "
         "recomputing them takes 20-30% of the step time",
         Text(

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._documents import replacement
-from flake8_gpu_training.checks._judging import keyword_change, spelled
+from flake8_gpu_training.checks._judging import keyword_change, prefixed, spelled
 from flake8_gpu_training.checks._programs import calls
 from flake8_gpu_training.checks._scale import gpu, has_flash_kernel, is_ray, number, ranks, text
 from flake8_gpu_training.checks.base import (
@@ -603,6 +603,48 @@ def _parallel_sizes(run: Run) -> Iterator[Fault]:
     )
 
 
+# --- GPU022: one process on several GPUs -------------------------------------------------
+
+
+def _spread_and_refused(run: Run) -> Iterator[Fault]:
+    """ms-swift in one process that sees several GPUs loads the model with ``device_map``, which
+    it refuses beside what needs a process a GPU."""
+    seen = run.hardware.gpus_per_node
+    processes = run.launcher.processes.value
+    visible = run.environment.get("CUDA_VISIBLE_DEVICES")
+    single = run.environment.get("SWIFT_SINGLE_DEVICE_MODE")
+    if run.framework != "swift" or run.value("megatron") is True or is_ray(run):
+        return
+    if visible is None or single is not None or processes != 1 or seen is None or seen < 2:
+        return
+    refused = _refuses_device_map(run)
+    if refused is None:
+        return
+    yield Fault(
+        run.place.location,
+        f"set NPROC_PER_NODE={seen}: one process would spread the model over {seen} GPUs "
+        f"(device_map), and ms-swift refuses {refused} with it",
+        Text(
+            f"一个进程可见 {seen} 张卡（device_map），与 {refused} 冲突",
+            f"one process sees {seen} GPUs (device_map), which {refused} does not go with",
+        ),
+        Text(f"设置 NPROC_PER_NODE={seen}", f"set NPROC_PER_NODE={seen}"),
+        Change("bash", f"NPROC_PER_NODE={seen} swift sft …", prefixed(run, seen)),
+    )
+
+
+def _refuses_device_map(run: Run) -> Optional[str]:
+    for name in ("deepspeed", "fsdp"):
+        if _value(run, name):
+            return name
+    if _is_on(run, "use_liger_kernel") is not None:
+        return "use_liger_kernel"
+    engine = _is_on(run, "use_vllm")
+    mode = run.setting("vllm_mode")
+    samples = text(run, "algorithm") in ("grpo", "gkd")
+    return "use_vllm" if engine is not None and mode is not None and samples else None
+
+
 _FAILS = Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended"))
 _IGNORED = Impact(note=Text("当前设置不生效", "what was asked for has no effect"))
 
@@ -650,6 +692,10 @@ Trainer(model=model, args=args, train_dataset=train_dataset).train()
 _TWICE = (
     "model: Qwen/Qwen2.5-7B-Instruct\ntuner_type: lora\n{}attn_impl: flash_attn\n"
     "dataset: data/train.jsonl\nlearning_rate: 1e-5\n"
+)
+_ONE_PROCESS = (
+    "CUDA_VISIBLE_DEVICES=0,1,2,3 {}swift sft --model Qwen/Qwen2.5-7B-Instruct \\\n"
+    "    --tuner_type full --deepspeed zero3 --dataset data/train.jsonl\n"
 )
 _AGREEING = {"micro": '"auto"', "fp16": False, "stage": 3}
 
@@ -940,5 +986,25 @@ CHECKS: tuple[Check, ...] = (
             ),
         ),
         sources=(sources.MEGATRON, sources.SWIFT_DOCS),
+    ),
+    Check(
+        "GPU022",
+        "device-map-refused",
+        Text("单进程多卡与 DeepSpeed 等冲突", "One process on several GPUs, refused"),
+        Priority.HIGH,
+        _judge(_spread_and_refused, training=True),
+        why="Started as one process that sees several GPUs, ms-swift spreads the model over "
+        "them, and raises ValueError for DeepSpeed, FSDP, Liger kernels or vLLM beside that.",
+        fix="Set NPROC_PER_NODE to the number of GPUs.",
+        impact=_FAILS,
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _ONE_PROCESS.format(""),
+                _ONE_PROCESS.format("NPROC_PER_NODE=4 "),
+            ),
+        ),
+        sources=(sources.SWIFT_ARGUMENTS, "ms-swift 4.6, trainers/arguments.py"),
     ),
 )

@@ -15,6 +15,7 @@ from flake8_gpu_training.checks._judging import (
     of_training,
     off,
     on,
+    prefixed,
     seen,
 )
 from flake8_gpu_training.checks._programs import first_call, imports
@@ -34,7 +35,6 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import (
     Check,
-    Edit,
     Example,
     Impact,
     Item,
@@ -114,6 +114,8 @@ def _spread_by_swift(run: Run, count: int) -> Optional[Judgement]:
 
     It then loads the model with ``device_map="auto"`` (swift/model/utils.py).
     """
+    if text(run, "device_map") in (None, "none") and _is_refused(run):
+        return None  # GPU022 says it
     states = states_gib(run)
     room = memory_gib(run) or _SMALL_MEMORY_GIB
     if text(run, "device_map") not in (None, "none") or states is None or states > 0.8 * room:
@@ -136,23 +138,21 @@ def _spread_by_swift(run: Run, count: int) -> Optional[Judgement]:
     )
 
 
+def _is_refused(run: Run) -> bool:
+    if (number(run, "zero_stage") or 0) >= 1 or text(run, "fsdp") not in (None, "none"):
+        return True
+    return run.value("liger_kernel") is True
+
+
 _SMALL_MEMORY_GIB = 24.0  # judged by where the GPU is not known: the smallest usual for this
 
 
 def _launch(run: Run, count: int) -> Snippet:
     if run.framework == "swift":
         written = f"NPROC_PER_NODE={count}"
-        return Snippet(f"set {written}", f"{written} swift sft …", "bash", _prefixed(run, written))
+        return Snippet(f"set {written}", f"{written} swift sft …", "bash", prefixed(run, count))
     written = f"torchrun --nproc_per_node={count} {run.entry or 'train.py'}"
     return Snippet(f"launch with torchrun --nproc_per_node={count}", written, "bash")
-
-
-def _prefixed(run: Run, assignment: str) -> tuple[Edit, ...]:
-    """The edit that puts an assignment before the command; its own launcher reads it."""
-    command = run.command
-    if command is None or command.wrappers or command.name not in ("swift", "megatron"):
-        return ()
-    return (Edit(command.location, "", f"{assignment} "),)
 
 
 @of_training()

@@ -13,6 +13,7 @@ MODULES = (
     "memory",  # GPU2xx
     "compute",  # GPU3xx
     "communication",  # GPU4xx
+    "debugging",  # GPU308 to GPU310, GPU407, GPU408
     "data",  # GPU5xx
     "strategy",  # GPU6xx
     "multimodal",  # GPU7xx

@@ -162,6 +162,7 @@ class FactBuilder:
             ends_with_comma=comma,
             end=positions.end(node),
             guarded=draft.guarded and draft.loop is not None,
+            conditional=draft.guarded,
         )
 
     def _name(self, func: cst.BaseExpression, scope: Scope) -> tuple[str, str]:

@@ -297,10 +297,13 @@ class _Walker:
             self.visit(node.orelse)
 
     def if_(self, node: cst.If) -> None:
+        self.visit(node.test)
         if _is_main_test(node.test):
             self.drafts.has_main = True
-        self.visit(node.test)
-        self.under_guard(node.body, node.orelse)
+            self.visit(node.body)
+            self.under_guard(node.orelse)
+        else:
+            self.under_guard(node.body, node.orelse)
 
     def if_expression(self, node: cst.IfExp) -> None:
         self.visit(node.test)
