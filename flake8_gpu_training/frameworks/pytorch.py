@@ -201,6 +201,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_compile(program, launched))
     found.update(_attention(program, found))
     found.update(_tf32(program))
+    found.update(_batching(program))
     found.update(loading(run))
     found.update(_optimizing(program, found))
     found.update(_scheduling(program, found))
@@ -473,6 +474,21 @@ def training_loaders(run: Run) -> list[Call]:
     }
     chosen = [call for call in loaders if call.assigned_to and call.assigned_to in trained]
     return chosen or loaders
+
+
+def _batching(program: _Program) -> dict[str, Setting]:
+    """The batch size of a script that makes its batches itself, without a ``DataLoader``.
+
+    A bare ``batch_size`` may be that of all ranks together, unless gradient accumulation is
+    set beside it.
+    """
+    names = ["micro_batch_size", "device_batch_size", "batch_size_per_gpu", "batch_size_per_device"]
+    if find(program.run, "gradient_accumulation_steps") is not None:
+        names.append("batch_size")
+    setting = find(program.run, *names)
+    if setting is None or number(setting.value) is None or list(program.named("DataLoader")):
+        return {}
+    return {"micro_batch_size": practice("micro_batch_size", setting.value, setting)}
 
 
 def _is_evaluation(call: Call) -> bool:

@@ -45,10 +45,12 @@ from flake8_gpu_training.runs.python_entry import (
     Entry,
     Namespace,
     Program,
+    assignments_of,
     bind,
     class_settings,
     constructor_settings,
     flag_settings,
+    globals_of,
     is_unreadable,
     named_by_options,
     namespace_of,
@@ -333,16 +335,24 @@ class Assembly:
         documents = self._documents(program, given, command, origins.writer)
         configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
         namespace = namespace_of(program, given, tuple(configs))
+        defaults = globals_of(program)
+        if defaults:
+            overrides = self._overrides(program, given, command, defaults)
+            namespace = dataclasses.replace(
+                namespace, values={**defaults, **namespace.values, **overrides}, overrides=overrides
+            )
         parts = self._script_parts(program, entry, given, namespace, configs, command, origins)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
         parts.python = tuple(bind(file, namespace) for file in program.files)
         parts.is_open = parts.is_open or (entry.framework != "generic" and is_unreadable(program))
         location = entry.location if command is None or not first else command.location
+        told = parts.settings.get("do_train") if entry.from_flags else None
+        evaluates = told is not None and told.value is False and entry.kind is RunKind.TRAIN
         return self._finish(
             parts,
             framework=entry.framework,
-            kind=entry.kind,
+            kind=RunKind.INFER if evaluates else entry.kind,
             place=_script_place(entry, command, parts.config),
             launch=launch,
             origins=origins,
@@ -379,6 +389,7 @@ class Assembly:
             layers.append(named_by_options(given.settings, program.options()))
             if entry.framework == "generic":
                 layers += [document_settings(document) for document in configs]
+            layers.append(namespace.overrides)
             layers.append(
                 {
                     name: setting
@@ -397,6 +408,29 @@ class Assembly:
             entry=program.script.path,
             config=config,
         )
+
+    def _overrides(
+        self,
+        program: Program,
+        given: Arguments,
+        command: Optional[Command],
+        defaults: Mapping[str, Setting],
+    ) -> dict[str, Setting]:
+        """What the command gives the script's globals: files of assignments, then flags."""
+        found: dict[str, Setting] = {}
+        for word in given.positional:
+            if not isinstance(word.value, str) or not word.value.endswith(".py"):
+                continue
+            path = self.reach.file(word.value, command, program.script.path)
+            facts = self.reach.project.read(path) if path is not None else None
+            if isinstance(facts, PythonFile):
+                found.update(assignments_of(facts))
+        found.update(given.settings)
+        return {
+            name: _started_from(defaults[name], setting)
+            for name, setting in found.items()
+            if name in defaults
+        }
 
     def _documents(
         self,
@@ -684,8 +718,18 @@ def _model_setting(parts: _Parts) -> Optional[Setting]:
     return None
 
 
+def _started_from(default: Setting, given: Setting) -> Setting:
+    """``given`` for a global; one that the script goes on to change is only where it starts."""
+    if default.known or not given.known:
+        return given
+    value = Unknown(f"{given.name} is changed later", (given.value,))
+    return dataclasses.replace(given, value=value)
+
+
 def _is_given(value: Any) -> bool:
-    return known(value) and value is not None
+    if isinstance(value, Unknown):
+        return bool(value.candidates)
+    return value is not None
 
 
 def _loads_model(name: str) -> bool:

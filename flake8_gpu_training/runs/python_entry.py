@@ -150,6 +150,8 @@ def entries_of(program: Program) -> tuple[Entry, ...]:
     # A script that only generates may build training arguments for its data loader.
     if not found or (engines and not _builds_trainer(program)):
         found = engines
+    if _only_evaluates(program):
+        return tuple(dataclasses.replace(e, kind=_INFERRED.get(e.kind, e.kind)) for e in found)
     if not any(entry.kind is RunKind.TRAIN for entry in found):
         found = [*_loop_entries(program), *found]
     return tuple(found)
@@ -165,6 +167,29 @@ _TRACES = re.compile(
 def may_have_entries(text: str) -> bool:
     """Whether a source, seen alone, can have entries at all: tells without reading it."""
     return _TRACES.search(text) is not None
+
+
+_INFERRED = {RunKind.TRAIN: RunKind.INFER}
+_EVALUATES = frozenset({"no_grad", "inference_mode", "evaluate", "predict", "generate"})
+_MODEL = re.compile(r"(?i)(?:^|.*\.|.*_)(?:model|net|network|unet|transformer|encoder|decoder|vae)")
+
+
+def _only_evaluates(program: Program) -> bool:
+    """Whether training arguments are only borrowed: nothing trains, and something evaluates.
+
+    A script that hands its work to code out of sight is given the benefit of the doubt.
+    """
+    evaluates = False
+    for call in program.calls():
+        evaluates = evaluates or call.method in _EVALUATES
+        owner = call.name.rpartition(".")[0]
+        if call.method == "train" and not _MODEL.fullmatch(owner):
+            return False
+        if call.method in _BACKWARD or call.method == "fit" or _TRAINERS.fullmatch(call.method):
+            return False
+        if call.method in _SWIFT_MAINS or call.method == "run_exp":
+            return False
+    return evaluates and not any(loop.trains for file in program.files for loop in file.loops)
 
 
 def may_train(file: PythonFile) -> bool:
@@ -338,12 +363,14 @@ class Namespace:
     """What ``args`` holds: a flag's value where one is given, else the option's default.
 
     ``documents``: configuration files that the script reads, for ``cfg["train"]["lr"]``.
+    ``overrides``: new values of the script's globals (see :func:`globals_of`).
     """
 
     values: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
     changed: frozenset[str] = frozenset()
     names: frozenset[str] = _NAMESPACES
     documents: tuple[Document, ...] = ()
+    overrides: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
 
     def resolve(self, value: Any) -> Optional[Setting]:
         """The setting that an unknown value like ``args.lr`` stands for, or None."""
@@ -406,6 +433,40 @@ def namespace_of(
     return Namespace(values, changed, frozenset(names), documents)
 
 
+def globals_of(program: Program) -> dict[str, Setting]:
+    """Globals of a script that another file, executed in it, may override; empty without one.
+
+    ``exec(open("configurator.py").read())`` takes names and values from the command line.
+    What the script assigns above that line are the defaults.
+    """
+    script = program.script
+    at = next((call.location.line for call in script.calls if _reads_code(call)), 0)
+    found: dict[str, Setting] = {}
+    for name, setting in script.bindings.items():
+        value = setting.value
+        if isinstance(value, Unknown) or value is None or isinstance(value, (int, float, str)):
+            place = setting.location
+            if "." not in name and place is not None and place.line < at:
+                found[name] = dataclasses.replace(setting, origin=Origin.DEFAULT)
+    return found
+
+
+def _reads_code(call: Call) -> bool:
+    if call.name != "open" or call.scope or not call.positional:
+        return False
+    value = call.positional[0].value
+    return isinstance(value, str) and value.endswith(".py")
+
+
+def assignments_of(file: PythonFile) -> dict[str, Setting]:
+    """What a file of plain assignments sets."""
+    return {
+        name: dataclasses.replace(setting, origin=Origin.FILE)
+        for name, setting in file.bindings.items()
+        if "." not in name
+    }
+
+
 def switches_of(program: Program) -> frozenset[str]:
     """Flags (underscored) of the program that take no value."""
     return frozenset(
@@ -461,7 +522,7 @@ def _bind_call(call: Call, namespace: Namespace) -> Call:
 
 
 def _bind_argument(argument: Argument, namespace: Namespace) -> Argument:
-    found = namespace.resolve(argument.value)
+    found = namespace.overrides.get(argument.text) or namespace.resolve(argument.value)
     if found is None or not found.known:
         return argument
     return dataclasses.replace(argument, value=found.value)
