@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks_support import LLM_7B, hand_made, items_of, judged, runs_alone, runs_of, status
+from checks_support import LLM_7B, findings, hand_made, items_of, judged, runs_alone, runs_of, status
 from test_checks_memory import V100
 from test_checks_parallelism import EIGHT_A100, FULL, LORA
 
@@ -290,3 +290,14 @@ def test_seed_templates_gain_nothing_more(tmp_path: Path) -> None:
 
 def test_hardware_of_these_tests_is_known() -> None:
     assert EIGHT_A100.gpus == 8
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/gpt-oss-20b", "deepseek-ai/DeepSeek-OCR", "google/gemma-3-12b-it"]
+)
+def test_models_whose_code_refuses_flash_attention_2_are_left_alone(tmp_path, model):
+    script = (
+        f"swift sft --model {model} --dataset d.jsonl --torch_dtype bfloat16 --max_length 8192\n"
+    )
+    runs = runs_of(tmp_path, {"train.sh": script})
+    assert findings(runs, "GPU301") + findings(runs, "GPU507") == []

@@ -132,6 +132,22 @@ def has_flash_kernel(run: Run) -> bool:
     return architecture_named(run.hardware.gpu or "") not in ("Volta", "Turing", "Ascend")
 
 
+# Code of their own on the hub, or in Transformers, without a FlashAttention class, or (gpt-oss,
+# whose attention sinks only another kernel has; bidirectional masks over image tokens) with
+# one that refuses FlashAttention-2: transformers 5.24, models/*/modeling_*.py,
+# _supports_flash_attn and _compatible_flash_implementations.
+_NO_FLASH_CODE = re.compile(
+    r"(?i)chatglm|baichuan|(?:^|/)qwen-|bloom|(?:^|/)mpt-|(?:^|/)(?:m|flan-|long-)?t5|codegen|"
+    r"(?:^|/)internlm-|janus|got-ocr|deepseek-ocr|xlnet|gpt-oss|llama-?4-|"
+    r"llama-3\.2-(?:11|90)b|paligemma|gemma-3-(?:4|12|27)b|gemma-4"
+)
+
+
+def has_no_flash_code(run: Run) -> bool:
+    """Whether the model's own code does not run with FlashAttention-2."""
+    return _NO_FLASH_CODE.search(run.model.name or "") is not None
+
+
 def is_ray(run: Run) -> bool:
     """Whether Ray starts the processes, so that the launcher shows only the driver."""
     return run.launcher.name == "ray" or any(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Optional
 
@@ -31,6 +30,7 @@ from flake8_gpu_training.checks._scale import (
     billions,
     gpu,
     has_flash_kernel,
+    has_no_flash_code,
     is_cuda,
     is_language_model,
     number,
@@ -85,7 +85,7 @@ def _flash_attention(run: Run) -> Judgement:
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
         return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
-    if _has_no_flash_code(run):
+    if has_no_flash_code(run):
         return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
     if not setting.explicit and _loader_is_missing(run):
         return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
@@ -95,17 +95,6 @@ def _flash_attention(run: Run) -> Judgement:
     if run.framework == "swift" and _packs(run):
         return replace(answer, findings=())  # GPU016 says it: the run would not start
     return answer
-
-
-# Code of their own on the hub, or in Transformers, without a flash attention class.
-_NO_FLASH_CODE = re.compile(
-    r"(?i)chatglm|baichuan|(?:^|/)qwen-|bloom|(?:^|/)mpt-|(?:^|/)(?:m|flan-|long-)?t5|codegen|"
-    r"(?:^|/)internlm-|janus|got-ocr|xlnet"
-)
-
-
-def _has_no_flash_code(run: Run) -> bool:
-    return _NO_FLASH_CODE.search(run.model.name or "") is not None
 
 
 def _loader_is_missing(run: Run) -> bool:

@@ -19,7 +19,7 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._loaders import Loader, merged, training_loaders
 from flake8_gpu_training.checks._programs import calls, decoder_loads_vision, first_call, imports
-from flake8_gpu_training.checks._scale import number, text
+from flake8_gpu_training.checks._scale import has_no_flash_code, number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
     ROLLOUT,
@@ -513,6 +513,8 @@ _UNPACKED_TUNING = ("longlora", "reft")
 
 def _packing_obstacle(run: Run) -> Optional[Text]:
     """Why packed samples would not be kept apart in this run."""
+    if has_no_flash_code(run):
+        return Text("该模型的代码没有 Flash Attention", "the model's code has no flash attention")
     if _RECURRENT.search(run.model.name or ""):
         return Text("含循环状态的模型不宜打包", "recurrent layers would mix packed samples")
     if text(run, "tuning") in _UNPACKED_TUNING:
