@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks_support import LLM_7B, findings, hand_made, items_of, judged, runs_alone, runs_of, status
+from checks_support import (
+    LLM_7B,
+    findings,
+    hand_made,
+    items_of,
+    judged,
+    runs_alone,
+    runs_of,
+    status,
+)
 from test_checks_memory import V100
 from test_checks_parallelism import EIGHT_A100, FULL, LORA
 
