@@ -35,7 +35,8 @@ PRECEDENCE = (
     "sglang",
     "hf_trainer",
 )
-# What says most comes first when evidence is shown.
+# What says most comes first when evidence is shown; of commands, those that train.
+_STARTS = re.compile(r"\b(?:sft|pt|rlhf|train\w*|grpo|dpo|serve)\b")
 _RULES = ("git", "checkout", "cli", "path", "checkpoint", "call", "parameter", "import")
 _TRAINING = ("llamafactory", "swift", "videox_fun", "flow_factory", "hf_trainer")
 _ENGINES = ("vllm", "sglang")
@@ -596,7 +597,7 @@ def _worth_showing(found: list[Evidence], training: str) -> Iterator[Evidence]:
     for framework in sorted(PRECEDENCE, key=lambda name: name != training):
         own = sorted(
             (item for item in found if item.framework == framework),
-            key=lambda item: (not item.strong, item.location, item.text),
+            key=lambda item: (not item.strong, not _STARTS.search(item.text), item.location),
         )
         turns: dict[str, int] = {}
         shown: set[tuple[str, Location]] = set()
