@@ -226,7 +226,9 @@ def deepspeed(run: Optional[Run], sharding: Optional[Judgement] = None) -> DeepS
     stage, offload, reason, offload_reason = judged or _choice(run)
     memory_known = run.hardware.memory_gib is not None
     table = () if memory_known and run.hardware.gpus else _table(run)
-    config = MappingProxyType(_config(run, stage, offload))
+    # Where sharding may turn out to be needed after all, the configuration is that of ZeRO-2.
+    shown = 2 if stage == 0 and reason is _UNSURE_SIZE else stage
+    config = MappingProxyType(_config(run, shown, offload))
     return DeepSpeedAdvice(stage, offload, reason, offload_reason, config, memory_known, table)
 
 
@@ -261,11 +263,28 @@ _UNSURE_FULL = Text(
     "ZeRO-3; adjust to the actual hardware",
 )
 _UNSURE = Text(
-    "未能推断模型规模或微调方式：单卡放得下时用 DDP 即可，放不下时从 ZeRO-2 开始；"
-    "需根据实际硬件调整",
-    "neither the model's size nor the way of tuning is known: DDP will do where one GPU holds "
-    "the model, else start with ZeRO-2; adjust to the actual hardware",
+    "未能推断微调方式：单卡放得下时用 DDP 即可，放不下时从 ZeRO-2 开始；需根据实际硬件调整",
+    "the way of tuning is not known: DDP will do where one GPU holds the model, else start with "
+    "ZeRO-2; adjust to the actual hardware",
 )
+_ONE_GPU = Text(
+    "单卡训练，没有可供分片的其他 GPU；显存不足时用优化器卸载、QLoRA 或更小的微批",
+    "one GPU has no other to shard over; when memory runs out take optimizer offload, QLoRA or a "
+    "smaller micro-batch",
+)
+_SMALL = Text(
+    "模型状态共约 {states:.1f} GiB，常见的单卡即可放下，普通 DDP 足够",
+    "all model states together take about {states:.1f} GiB, which any common card holds: plain "
+    "DDP will do",
+)
+_SMALL_GIB = 10.0
+_UNSURE_SIZE = Text(
+    "模型规模未知：单卡放得下时用 DDP 即可，不需要分片；放不下时从 ZeRO-2 开始，配置如下；"
+    "需根据实际硬件调整",
+    "the model's size is not known: DDP without sharding will do where one GPU holds the model; "
+    "where it does not, start with ZeRO-2 as configured below; adjust to the actual hardware",
+)
+_NOTHING_SHARDED = Text("不分片时不需要卸载", "nothing is sharded, so nothing is offloaded")
 _NO_OFFLOAD = Text("不卸载即可放下，卸载会拖慢训练", "it fits without, and offload slows training")
 _OFFLOAD = Text(
     "不卸载预计放不下，将优化器状态放到 CPU 内存",
@@ -283,6 +302,11 @@ _MEGATRON = Text(
 _KEEP = Text(
     "保持当前的 Stage {stage}：{evidence}",
     "keep stage {stage}, which the run uses: {evidence}",
+)
+_KEEP_WEAK = Text(
+    "保持当前的 Stage {stage}：GPU 型号（{gpu}）只见于注释；若属实，{lighter} 即可放下且更快",
+    "keep stage {stage}, which the run uses: only a comment names the GPU ({gpu}); if it is right, "
+    "{lighter} holds the run too and is faster",
 )
 _KEEP_NEED = Text(
     "预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB",
@@ -311,16 +335,16 @@ def _judged(run: Run, sharding: Judgement) -> Optional[tuple[int, bool, Text, Te
     if stage is None:
         return None
     number, offload = int(stage.group(1)), variant.endswith("-offload")
+    if sharding.status is Status.PARTIAL and run.value("zero_stage"):
+        return _lighter(sharding)
     if sharding.status is Status.RECOMMENDED:
         return number, offload, _joined(sharding), _OFFLOAD if offload else _OFFLOAD_UNSURE
-    if sharding.status is Status.PARTIAL and number == 3:
-        return 2, False, _joined(sharding), _NO_OFFLOAD
     if sharding.status is not Status.ENABLED:
         return None
     memory, gpus = run.hardware.memory_gib, _gpus(run)
     need = _need(run, number, offload, gpus) if gpus is not None else None
     if offload and memory is not None:
-        return None  # whether it is needed is looked at anew
+        return _kept_or_lighter(run, number)
     if memory is None or need is None:
         evidence = _KEEP_UNSURE
     elif need > memory:
@@ -333,6 +357,25 @@ def _judged(run: Run, sharding: Judgement) -> Optional[tuple[int, bool, Text, Te
     )
     unsure = _OFFLOAD_UNSURE if memory is None else _NO_OFFLOAD
     return number, offload, reason, _OFFLOAD_KEPT if offload else unsure
+
+
+def _kept_or_lighter(run: Run, stage: int) -> Optional[tuple[int, bool, Text, Text]]:
+    """Whether offload is needed is looked at anew, unless a comment alone names the GPU."""
+    lighter, offload, _, _ = _choice(run)
+    if not run.hardware.weak or (lighter, offload) == (stage, True):
+        return None
+    name = f"Stage {lighter}" + (" + offload" if offload else "")
+    reason = _KEEP_WEAK.fill(stage=stage, gpu=run.hardware.gpu or "?", lighter=name)
+    return stage, True, reason, _OFFLOAD_KEPT
+
+
+def _lighter(sharding: Judgement) -> Optional[tuple[int, bool, Text, Text]]:
+    """The stage that the check of sharding names instead of a heavier one."""
+    named = re.search(r"ZeRO-(\d)( \+ offload)?", sharding.action.en)
+    if named is None:
+        return None
+    offload = named.group(2) is not None
+    return int(named.group(1)), offload, _joined(sharding), _OFFLOAD if offload else _NO_OFFLOAD
 
 
 def _joined(sharding: Judgement) -> Text:
@@ -364,6 +407,13 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
                 return stage, offload, filled, _OFFLOAD if offload else _NO_OFFLOAD
         else:
             return 3, True, _NOTHING_FITS.fill(gpus=gpus, memory=memory), _OFFLOAD
+    if gpus == 1:
+        return 0, False, _ONE_GPU, _NOTHING_SHARDED
+    states = _states(run, 1, 0)
+    if states is None and run.framework == "generic":
+        return 0, False, _UNSURE_SIZE, _NOTHING_SHARDED
+    if states is not None and states < _SMALL_GIB:
+        return 0, False, _SMALL.fill(states=states), _NOTHING_SHARDED
     tuning = run.value("tuning")
     if tuning is None:
         return 2, False, _UNSURE, _OFFLOAD_UNSURE
@@ -388,7 +438,7 @@ def _need(run: Run, stage: int, offload: bool, gpus: int) -> Optional[float]:
     }
     found = estimate(replace(run, profile=profile))
     if found is not None:
-        return found.total
+        return found.full_total or found.total
     states = _states(run, gpus, stage)
     if states is None:
         return None
@@ -440,7 +490,7 @@ def _config(run: Run, stage: int, offload: bool) -> dict[str, Any]:
         config["gradient_accumulation_steps"] = _number(run, "gradient_accumulation_steps", 1)
         config["gradient_clipping"] = _number(run, "max_grad_norm", 1.0)
         gpu = gpu_named(run.hardware.gpu) if run.hardware.gpu else None
-        half = gpu is not None and not gpu.bf16
+        half = run.value("precision") == "fp16" or (gpu is not None and not gpu.bf16)
         config["fp16" if half else "bf16"] = {"enabled": True}
     config["zero_optimization"] = _zero(run, stage, offload, automatic)
     if offload and automatic:

@@ -22,6 +22,9 @@ DONE, BELOW, WRONG_USAGE = 0, 1, 2
 _JSON, _HTML = "static-analysis-report.json", "static-analysis-report.html"
 _PATCH, _SARIF = "recommended.patch", "static-analysis-report.sarif"
 _SUMMARY_RECOMMENDATIONS = 5
+_PRIORITY_ZH = {"high": "高", "medium": "中", "low": "低"}
+# Reading is Python code, which threads do not speed up, and no process may be started.
+_JOBS_HELP = "accepted so that scripts may pass it; files are read one after the other"
 
 
 class UsageError(Exception):
@@ -75,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--fail-under", type=_percent, metavar="PERCENT", help="exit 1 below this attainment")
     add("--sarif", action="store_true", help=f"also write {_SARIF}")
-    add("--jobs", type=_positive, default=1, metavar="N", help="accepted; files are read in turn")
+    add("--jobs", type=_positive, default=1, metavar="N", help=_JOBS_HELP)
     add("--quiet", action="store_true", help="no summary and no progress bar")
     add("--version", action="version", version=f"%(prog)s {__version__}")
     return parser
@@ -276,23 +279,37 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
     engines = [n for n, on in (("vLLM", report.vllm), ("SGLang", report.sglang)) if on]
     title = report.framework_title.say(lang)
     found = t("、", ", ").join([title, *(name for name in engines if name != title)])
-    lines = [f"{t('框架', 'Frameworks')}: {found}"]
+    lines = [f"{t('框架：', 'Frameworks: ')}{found}"]
     if report.primary is None:
-        lines.append(t("没有找到训练或推理运行", "No training or serving run was found"))
+        lines.append(
+            t(
+                "没有找到训练或推理运行：已查找启动脚本、作业文件、Makefile、"
+                "训练配置和 Python 入口；"
+                "请用 --launch-command 'torchrun … train.py …' 指明启动命令",
+                "No training or serving run was found in launch scripts, job files, Makefiles, "
+                "training configurations and Python programs; name the command that starts it "
+                "with --launch-command 'torchrun … train.py …'",
+            )
+        )
     else:
-        lines.append(f"{t('主要运行', 'Primary run')}: {report.primary.id}")
+        lines.append(f"{t('主要运行：', 'Primary run: ')}{report.primary.id}")
     for audit in report.audits:
         share = "—" if audit.attainment is None else f"{audit.attainment:.0%}"
         lines.append(
-            f"{audit.audit.title.say(lang)}: {audit.score:g}/{audit.maximum}"
-            f" ({t('达成度', 'attainment')} {share})"
+            f"{audit.audit.heading.say(lang)}{t('：', ': ')}{audit.score:g}/{audit.maximum}"
+            + t(f"（达成度 {share}）", f" (attainment {share})")
         )
     total = len(report.recommendations)
-    lines.append(f"{t('优化建议', 'Recommendations')}: {total}")
+    plural = "" if total == 1 else "s"
+    lines.append(t(f"优化建议：{total} 条", f"{total} recommendation{plural}"))
     lines.extend(
-        f"  {entry.rank}. [{entry.priority.value}] {entry.code} {entry.title.say(lang)}"
+        f"  {entry.rank}. [{t(_PRIORITY_ZH[entry.priority.value], entry.priority.value)}] "
+        f"{entry.code} {entry.title.say(lang)}"
         for entry in report.recommendations[:_SUMMARY_RECOMMENDATIONS]
     )
-    lines.append(f"{t('已写入', 'Written to')} {folder}:")
+    if total > _SUMMARY_RECOMMENDATIONS:
+        more = total - _SUMMARY_RECOMMENDATIONS
+        lines.append(t(f"  其余 {more} 条见报告", f"  {more} more in the report"))
+    lines.append(t(f"已写入 {folder}：", f"Written to {folder}:"))
     lines.extend(f"  {name}" for name in sorted(files))
     return "\n".join(lines) + "\n"

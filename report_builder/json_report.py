@@ -13,11 +13,12 @@ from flake8_gpu_training.verdicts import Diagnostic
 from report_builder.recommendations import Recommendation
 from report_builder.report import Report
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
+from report_builder.wording import redacted
 
 
 def as_json(report: Report, lang: str) -> dict[str, Any]:
-    """The report as plain data; sentences are in ``lang``."""
-    return {
+    """The report as plain data without secrets; sentences are in ``lang``."""
+    data = {
         "schema_version": 1,
         "tool": {"name": "flake8-gpu-training", "version": __version__},
         "generated": report.generated,
@@ -51,6 +52,19 @@ def as_json(report: Report, lang: str) -> dict[str, Any]:
         "memory": _memory(report),
         "advice": _advice(report, lang),
     }
+    redacted_data: dict[str, Any] = _redacted(data)
+    return redacted_data
+
+
+def _redacted(data: Any, key: str = "") -> Any:
+    """``data`` with secrets hidden in every text; a patch stays what ``patch`` takes."""
+    if isinstance(data, str):
+        return data if key in ("patch", "path") else redacted(data)
+    if isinstance(data, dict):
+        return {name: _redacted(value, name) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_redacted(value) for value in data]
+    return data
 
 
 def _at(location: Optional[Location]) -> dict[str, Any]:
@@ -175,7 +189,7 @@ def _recommendation(entry: Recommendation, patch: str, lang: str) -> dict[str, A
         "level": entry.safety,
         "code": entry.code,
         "title": entry.title.say(lang),
-        "current": entry.current.say(lang),
+        "current": entry.current.say(lang) or "; ".join(e.text for e in entry.evidence),
         "action": entry.action.say(lang),
         "impact": {
             "throughput_percent": list(impact.throughput) if impact.throughput else None,
@@ -199,7 +213,11 @@ def _memory(report: Report) -> Optional[dict[str, Any]]:
     return {
         "per_gpu_gib": round(memory.total, 1),
         "range_gib": [round(memory.low, 1), round(memory.high, 1)],
+        "sample_length": memory.sample_length,
+        "max_length": memory.max_length,
+        "max_length_gib": None if memory.full_total is None else round(memory.full_total, 1),
         "parts": {name: round(size, 2) for name, size in memory.parts.items()},
+        "offloaded": list(memory.offloaded),
         "fits": memory.fits,
     }
 

@@ -8,17 +8,19 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
 import jinja2
 
 from flake8_gpu_training.checks.base import Priority, Status
-from flake8_gpu_training.facts import Location, known
+from flake8_gpu_training.facts import Location, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.secrets import shown_command
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
 from report_builder.decision_tree import swift_tree
@@ -276,6 +278,7 @@ class _View:
             "serving_memory": self.serving_memory,
             "trains": lambda run: run.kind is RunKind.TRAIN,
             "offload_of": self.offload_of,
+            "stage_of": self.stage_of,
             "priority_of": lambda d: self.say(_PRIORITY_SHORT[d.priority]),
         }
         counts = Counter(diagnostic.run for diagnostic in report.diagnostics)
@@ -661,6 +664,11 @@ class _View:
             "quantized); most of the rest holds the KV cache.",
         )
 
+    def stage_of(self, report: Report) -> str:
+        """The ZeRO stage by its name."""
+        stage = report.deepspeed.stage
+        return f"Stage {stage}" + (self.t("（不分片）", " (no sharding)") if stage == 0 else "")
+
     def offload_of(self, report: Report) -> str:
         """Whether offload is needed, and why."""
         advice = report.deepspeed
@@ -761,9 +769,17 @@ def _command(report: Report) -> str:
     run = report.primary
     if run is None or run.command is None:
         return ""
-    words = (word.text for word in run.command.words)
-    quoted = (shlex.quote(w) if re.search(r"\s", w) and "$" not in w else w for w in words)
-    return redacted(" ".join(" ".join(quoted).split()))
+    words = tuple(_quoted(word) for word in run.command.words)
+    shown = shown_command(replace(run, command=replace(run.command, words=words)))
+    return redacted(" ".join(shown.split()))
+
+
+def _quoted(word: Word) -> Word:
+    """A word of several words in quotes, as a shell wants it."""
+    text = word.text
+    if not re.search(r"\s", text) or "$" in text:
+        return word
+    return replace(word, value=shlex.quote(text)) if known(word.value) else word
 
 
 def _gib(size: float) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from flake8_gpu_training.checks.base import Impact
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.secrets import MASK, is_secret, masked
 
 _UNMEASURED = "range of the priority class, not a measurement"
 _UNMEASURED_TEXT = Text("优先级对应的区间，并非实测", _UNMEASURED)
@@ -204,43 +205,18 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
 
 # --- secrets ------------------------------------------------------------------------------
 
-HIDDEN = "***"
-_SECRET_WORDS = frozenset({"secret", "password", "passwd", "apikey", "credential", "credentials"})
-_OF_KEYS = frozenset({"api", "access", "secret", "private", "wandb", "openai", "auth"})
-_OF_TOKENS = frozenset(
-    {"api", "access", "auth", "bearer", "hub", "hf", "github", "wandb", "session", "refresh"}
-)
-_IN_VARIABLES = frozenset({"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"})
 _VALUE = r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s"'`,;|<>&(){}\[\]]+)"""
 _ASSIGNMENT = re.compile(
     r"""(?<![\w-])(?P<name>(?:--)?[A-Za-z_][\w-]*)(?P<between>["']?\s*[=:]\s*)""" + _VALUE
 )
 _FLAG = re.compile(r"(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?P<between>\s+)" + _VALUE)
-_SHAPES = re.compile(
-    r"\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{30,}"
-    r"|AKIA[A-Z0-9]{16})\b|(?<=://)[^/\s:@`]+:[^/\s:@`]+(?=@)|(?<=wandb login )\w{20,}"
-)
-
-
-def is_secret(name: str) -> bool:
-    """Whether a variable or flag of this name holds a secret (``WANDB_API_KEY``)."""
-    bare = name.strip("-")
-    parts = re.split(r"[_-]+", bare)
-    if bare.isupper() and not _IN_VARIABLES.isdisjoint(parts):
-        return True
-    *before, last = (part.lower() for part in parts)
-    owner = before[-1] if before else ""
-    return (
-        last in _SECRET_WORDS
-        or (last == "key" and owner in _OF_KEYS)
-        or (last == "token" and owner in _OF_TOKENS)
-    )
+_LOGIN = re.compile(r"(?<=wandb login )\w{20,}")
 
 
 def redacted(text: str) -> str:
     """``text`` without the values of secrets; names and references to variables stay."""
-    text = _ASSIGNMENT.sub(_without_value, text)
-    return _SHAPES.sub(HIDDEN, _FLAG.sub(_without_value, text))
+    text = _FLAG.sub(_without_value, _ASSIGNMENT.sub(_without_value, text))
+    return _LOGIN.sub(MASK, masked(text))
 
 
 def _without_value(match: re.Match[str]) -> str:
@@ -248,10 +224,10 @@ def _without_value(match: re.Match[str]) -> str:
     # References, switches and short numbers (a count of tokens) are nobody's secret.
     harmless = (
         not plain
-        or plain.startswith(("$", "<", "-", HIDDEN))
+        or plain.startswith(("$", "<", "-", MASK))
         or plain.lower() in ("true", "false", "none", "null", "auto")
         or re.fullmatch(r"\d{1,6}", plain) is not None
     )
-    if harmless or not is_secret(match["name"]):
+    if harmless or not is_secret(match["name"].strip("-").replace("-", "_")):
         return match.group(0)
-    return f"{match['name']}{match['between']}{HIDDEN}"
+    return f"{match['name']}{match['between']}{MASK}"

@@ -21,7 +21,7 @@ from flake8_gpu_training.facts import Location, Setting
 from flake8_gpu_training.hardware import gpu_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.models import model_of
-from flake8_gpu_training.runs.model import Hardware, Launcher, Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.model import Hardware, Launcher, Model, Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.verdicts import Verdict
 from report_builder.advice import deepspeed, flash_attention
 from report_builder.decision_tree import swift_tree
@@ -86,10 +86,11 @@ def test_engines_bring_their_own_kernels() -> None:
         ("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 1, "lora", 0, False),
         ("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 8, "lora", 2, False),
         ("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 8, "full", 2, False),
-        ("Qwen/Qwen2.5-14B-Instruct", "A100-40G", 16, "full", 2, True),
+        ("Qwen/Qwen2.5-14B-Instruct", "A100-80G", 4, "full", 2, True),
+        ("Qwen/Qwen2.5-14B-Instruct", "A100-40G", 16, "full", 3, False),
         ("Qwen/Qwen2.5-32B-Instruct", "A100-40G", 32, "full", 3, False),
         ("Qwen/Qwen2.5-72B-Instruct", "A100-80G", 8, "lora", 3, False),
-        ("Qwen/Qwen2.5-7B-Instruct", "RTX4090", 8, "full", 2, True),
+        ("Qwen/Qwen2.5-7B-Instruct", "RTX4090", 8, "full", 3, True),
         ("Qwen/Qwen2.5-72B-Instruct", "A100-80G", 8, "full", 3, True),
     ],
 )
@@ -214,3 +215,48 @@ def test_decision_tree_marks_where_the_run_stands(run: Run, marked: set[str]) ->
     lines = [line for line in swift_tree(run, "en").split("\n") if line.endswith("◀")]
     assert all(any(text in line for line in lines) for text in marked)
     assert swift_tree(None, "en").count("◀") == 0
+
+
+def test_one_gpu_has_nothing_to_shard_over() -> None:
+    advice = deepspeed(run_of(gpus=1, tuning="lora"))
+    assert (advice.stage, advice.offload) == (0, False)
+    assert "单卡训练" in advice.reason.zh
+
+
+def test_a_small_model_needs_no_sharding_on_any_card() -> None:
+    advice = deepspeed(run_of("facebook/opt-125m", tuning="full"))
+    assert advice.stage == 0
+    assert "plain DDP will do" in advice.reason.en
+
+
+def test_a_model_of_unknown_size_is_not_sharded_unasked() -> None:
+    run = replace(run_of(gpus=4), framework="generic", model=Model())
+    advice = deepspeed(run)
+    assert advice.stage == 0
+    assert "需根据实际硬件调整" in advice.reason.zh
+    assert advice.config["zero_optimization"]["stage"] == 2  # for when one GPU does not hold it
+
+
+def test_offload_that_may_be_needless_is_kept_where_only_a_comment_names_the_gpu() -> None:
+    settings = {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu"}
+    run = run_of("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 4, tuning="lora", **settings)
+    judged = Judgement(Status.ENABLED, "zero3-offload")
+    sure = deepspeed(run, judged)
+    assert (sure.stage, sure.offload) == (2, False)
+    unsure = deepspeed(replace(run, hardware=replace(run.hardware, weak=True)), judged)
+    assert (unsure.stage, unsure.offload) == (3, True)
+    assert "Stage 2" in unsure.reason.zh
+
+
+def test_a_lighter_stage_is_the_one_that_the_check_names() -> None:
+    run = run_of("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 4, tuning="lora", zero_stage=3)
+    judged = Judgement(
+        Status.PARTIAL,
+        "zero3",
+        0.7,
+        current=Text("当前为 ZeRO-3", "ZeRO-3 now"),
+        action=Text("改用 ZeRO-2 + offload", "use ZeRO-2 + offload"),
+    )
+    advice = deepspeed(run, judged)
+    assert (advice.stage, advice.offload) == (2, True)
+    assert "改用 ZeRO-2" in advice.reason.zh
