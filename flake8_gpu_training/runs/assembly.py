@@ -26,6 +26,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
+from flake8_gpu_training.runs.hydra import composed
 from flake8_gpu_training.runs.launchers import Launch, as_llamafactory
 from flake8_gpu_training.runs.model import (
     Launcher,
@@ -335,6 +336,9 @@ class Assembly:
         documents = self._documents(program, given, command, origins.writer)
         configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
         namespace = namespace_of(program, given, tuple(configs))
+        composition = composed(program, given, self.reach.configuration, self.reach.head)
+        if composition is not None:
+            namespace = dataclasses.replace(namespace, configuration=composition.settings)
         defaults = globals_of(program)
         if defaults:
             overrides = self._overrides(program, given, command, defaults)
@@ -345,7 +349,11 @@ class Assembly:
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
         parts.python = tuple(bind(file, namespace) for file in program.files)
-        parts.is_open = parts.is_open or (entry.framework != "generic" and is_unreadable(program))
+        if composition is not None:
+            parts.files += [document.path for document in composition.documents]
+        is_read = composition is not None and composition.is_whole
+        if entry.framework != "generic" and is_unreadable(program) and not is_read:
+            parts.is_open = True
         location = entry.location if command is None or not first else command.location
         told = parts.settings.get("do_train") if entry.from_flags else None
         evaluates = told is not None and told.value is False and entry.kind is RunKind.TRAIN
@@ -390,6 +398,7 @@ class Assembly:
             if entry.framework == "generic":
                 layers += [document_settings(document) for document in configs]
             layers.append(namespace.overrides)
+            layers.append(namespace.configuration)
             layers.append(
                 {
                     name: setting

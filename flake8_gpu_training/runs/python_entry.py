@@ -364,6 +364,7 @@ class Namespace:
 
     ``documents``: configuration files that the script reads, for ``cfg["train"]["lr"]``.
     ``overrides``: new values of the script's globals (see :func:`globals_of`).
+    ``configuration``: what Hydra composes, by dotted name.
     """
 
     values: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
@@ -371,6 +372,7 @@ class Namespace:
     names: frozenset[str] = _NAMESPACES
     documents: tuple[Document, ...] = ()
     overrides: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
+    configuration: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
 
     def resolve(self, value: Any) -> Optional[Setting]:
         """The setting that an unknown value like ``args.lr`` stands for, or None."""
@@ -383,7 +385,8 @@ class Namespace:
         if len(parts) == 2 and parts[0] in self.names and parts[1] in self.values:
             return self.values[parts[1]]
         if parts[0] in self.names or parts[0] in _CONFIGURATIONS:
-            return self._in_documents(parts[1:])
+            composed = self.configuration.get(".".join(parts[1:]))
+            return composed or self._in_documents(parts[1:])
         return None
 
     def _in_documents(self, parts: Sequence[str]) -> Optional[Setting]:

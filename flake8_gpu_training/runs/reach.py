@@ -151,6 +151,19 @@ class Reach:
         facts = self.project.read(path) if path is not None else None
         return first_document(facts) if isinstance(facts, ConfigFile) else None
 
+    def configuration(self, path: str) -> Optional[Document]:
+        """The document of the project's file at ``path``."""
+        facts = self.project.read(path) if path in self._paths else None
+        return first_document(facts) if isinstance(facts, ConfigFile) else None
+
+    def head(self, path: str) -> str:
+        """The first lines of the project's file at ``path``."""
+        try:
+            with (self.project.root / path).open("rb") as file:
+                return file.read(400).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return ""
+
     def _written(self, name: str, heredocs: Sequence[Heredoc]) -> Optional[Document]:
         wanted = posixpath.normpath(name)
         for heredoc in reversed(heredocs):
