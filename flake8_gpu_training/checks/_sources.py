@@ -13,10 +13,19 @@ ZERO_PLUS_PLUS = "ZeRO++ (Wang et al., 2023), arXiv:2306.10209"
 CHECKPOINTING = (
     "Training Deep Nets with Sublinear Memory Cost (Chen et al., 2016), arXiv:1604.06174"
 )
+RECOMPUTATION = (
+    "Reducing Activation Recomputation in Large Transformer Models (Korthikanti et al., 2022), "
+    "arXiv:2205.05198"
+)
+HF_CHECKPOINTING = "https://huggingface.co/docs/transformers/grad_checkpointing"
+FP8_LM = "FP8-LM (Peng et al., 2023), arXiv:2310.18313"
 MIXED_PRECISION = "Mixed Precision Training (Micikevicius et al., 2018), arXiv:1710.03740"
 BF16 = "A Study of BFLOAT16 for Deep Learning Training (Kalamkar et al., 2019), arXiv:1905.12322"
 ULYSSES = "DeepSpeed Ulysses (Jacobs et al., 2023), arXiv:2309.14509"
 MEGATRON = "Megatron-LM (Narayanan et al., 2021), arXiv:2104.04473"
+MEGATRON_MOE = (
+    "https://docs.nvidia.com/megatron-core/developer-guide/latest/user-guide/features/moe.html"
+)
 GALORE = "GaLore (Zhao et al., 2024), arXiv:2403.03507"
 Q_GALORE = "Q-GaLore (Zhang et al., 2024), arXiv:2407.08296"
 POWER_SGD = "PowerSGD (Vogels et al., 2019), arXiv:1905.13727"
@@ -44,3 +53,7 @@ CUDA_VARIABLES = "CUDA C++ Programming Guide, CUDA Environment Variables (CUDA_L
 PYTORCH_ANOMALY = "https://pytorch.org/docs/stable/autograd.html#anomaly-detection"
 PYTORCH_RANDOMNESS = "https://pytorch.org/docs/stable/notes/randomness.html"
 PYTORCH_DISTRIBUTED = "https://pytorch.org/docs/stable/distributed.html#torch-distributed-debug"
+PYTORCH_SDPA = (
+    "https://pytorch.org/docs/stable/generated/"
+    "torch.nn.functional.scaled_dot_product_attention.html"
+)

@@ -6,6 +6,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._documents import replacement
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -24,7 +25,6 @@ from flake8_gpu_training.checks.base import (
     Check,
     Edit,
     Example,
-    Impact,
     Item,
     Judgement,
     Priority,
@@ -306,10 +306,10 @@ CHECKS: tuple[Check, ...] = (
         "log of NCCL_DEBUG=INFO.",
         ignore="When /etc/nccl.conf or the cluster's image sets it.",
         items=(Item(_A, "E", "gdrdma", 1),),
-        impact=Impact(
-            throughput=(30, 100),
-            note=Text("取决于通信占比", "depends on the share of communication"),
-            source=sources.GPUDIRECT,
+        impact=by_class(
+            Priority.HIGH,
+            sources.GPUDIRECT,
+            Text("取决于通信占比", "depends on the share of communication"),
         ),
         difficulty="medium",
         examples=(
@@ -333,7 +333,7 @@ CHECKS: tuple[Check, ...] = (
         fix="Set overlap_comm in zero_optimization.",
         ignore="When memory is short: the overlap takes 4.5 times the bucket sizes.",
         items=(Item(_A, "E", "comm-overlap", 1),),
-        impact=Impact(throughput=(5, 20), source=sources.DEEPSPEED_CONFIG),
+        impact=by_class(Priority.MEDIUM, sources.DEEPSPEED_CONFIG),
         examples=(
             Example(
                 "generic",
@@ -366,7 +366,7 @@ CHECKS: tuple[Check, ...] = (
         fix="Set NCCL_SOCKET_IFNAME and NCCL_IB_HCA for the cluster.",
         ignore="When /etc/nccl.conf sets them.",
         items=(Item(_A, "E", "nccl-tuning", 1),),
-        impact=Impact(throughput=(1, 10), source=sources.NCCL),
+        impact=by_class(Priority.LOW, sources.NCCL),
         examples=(
             Example(
                 "swift",
@@ -387,7 +387,7 @@ CHECKS: tuple[Check, ...] = (
         "without a gradient.",
         fix="Drop it unless some parameters take no part in a step.",
         ignore="When some do: mixtures of experts, or several heads of which one trains.",
-        impact=Impact(throughput=(1, 10), source=sources.PYTORCH_DDP),
+        impact=by_class(Priority.LOW, sources.PYTORCH_DDP),
         examples=(
             Example(
                 "generic",
@@ -407,7 +407,7 @@ CHECKS: tuple[Check, ...] = (
         why="DDP reduces gradients in every backward pass; under accumulation only the last "
         "one is needed.",
         fix="Run the other micro-batches under model.no_sync().",
-        impact=Impact(throughput=(5, 30), source=sources.PYTORCH_TUNING),
+        impact=by_class(Priority.MEDIUM, sources.PYTORCH_TUNING),
         sources=(sources.PYTORCH_TUNING, sources.PYTORCH_DDP),
     ),
 )

@@ -563,6 +563,7 @@ def _pack(run: Run, setting: Setting) -> Judgement:
         practices=wanted,
         variant="packing",
         at=setting,
+        impact=by_class(Priority.MEDIUM, _PACKING) if single else None,
     )
 
 
@@ -989,8 +990,12 @@ CHECKS: tuple[Check, ...] = (
             Item("swift", "H", "padding-free", 2, "packing", "padding_free"),
         ),
         impact=Impact(
-            throughput=(10, 100),
-            note=Text("样本长度差异越大收益越高", "more where lengths vary more"),
+            throughput=(40, 100),
+            memory=(-20, -6),
+            note=Text(
+                "7B–8B 模型实测：FLAN 2 倍，OrcaMath 1.4 倍；长度差异越大收益越高",
+                "measured at 7B to 8B: twice on FLAN, 1.4 times on OrcaMath; the more lengths vary",
+            ),
             source=_PACKING,
         ),
         examples=(

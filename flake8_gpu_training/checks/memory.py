@@ -658,6 +658,10 @@ _LOGITS = (
     "    {}--dataset data/pairs.jsonl\n"
 )
 
+_LITTLE_MEMORY = replace(
+    by_class(Priority.LOW, sources.SWIFT_DOCS), throughput=None, memory=(-10, 0)
+)
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU201",
@@ -710,9 +714,11 @@ CHECKS: tuple[Check, ...] = (
         ignore="Until a test shows that the loss converges as with BF16.",
         items=(Item(_A, "C", "fp8-training", 1), Item(_S, "B", "fp8-training", 1)),
         impact=Impact(
-            throughput=(20, 40),
-            note=Text("矩阵乘法最多快一倍", "matrix products run at most twice as fast"),
-            source=sources.TRANSFORMER_ENGINE,
+            throughput=(10, 75),
+            note=Text(
+                "上限为 H100 上 GPT-175B 的实测", "the upper end was measured for GPT-175B on H100"
+            ),
+            source=sources.FP8_LM,
         ),
         difficulty="medium",
         sources=(sources.TRANSFORMER_ENGINE,),
@@ -735,8 +741,12 @@ CHECKS: tuple[Check, ...] = (
         impact=Impact(
             throughput=(-30, -15),
             memory=(-60, -30),
-            note=Text("省下的显存可换更大批量", "the memory allows a larger micro-batch"),
-            source=f"{sources.CHECKPOINTING}; {sources.HF_SINGLE_GPU}",
+            note=Text(
+                "以约 20–40% 的计算换激活显存，省下的显存可换更大批量",
+                "20-40 % more computing for the memory of activations, which allows a larger "
+                "micro-batch",
+            ),
+            source=f"{sources.RECOMPUTATION}; {sources.HF_CHECKPOINTING}",
         ),
         examples=(
             Example(
@@ -767,9 +777,11 @@ CHECKS: tuple[Check, ...] = (
         fix="Offload only what does not fit: first the optimizer, then the parameters.",
         items=(Item(_A, "C", "cpu-nvme-offload", 1),),
         impact=Impact(
-            throughput=(-50, -20),
+            throughput=(-50, 0),
             memory=(-75, -40),
-            note=Text("以速度换显存", "memory for speed"),
+            note=Text(
+                "以速度换显存，取决于 PCIe 与批大小", "memory for speed; PCIe and batch size decide"
+            ),
             source=sources.ZERO_OFFLOAD,
         ),
         difficulty="medium",
@@ -788,7 +800,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "C", "gradient-accumulation", 1),
             Item(_S, "C", "gradient-accumulation", 1),
         ),
-        impact=Impact(throughput=(5, 20), source=sources.HF_SINGLE_GPU),
+        impact=by_class(Priority.MEDIUM, sources.HF_SINGLE_GPU),
         examples=(
             Example(
                 "swift",
@@ -826,7 +838,9 @@ CHECKS: tuple[Check, ...] = (
         why="A trained vision tower keeps the activations of every image tile.",
         fix="Turn on vit_gradient_checkpointing.",
         items=(Item(_S, "C", "vit-gradient-checkpointing", 1),),
-        impact=Impact(memory=(-30, -10), source=sources.SWIFT_DOCS),
+        impact=replace(
+            by_class(Priority.LOW, sources.SWIFT_DOCS), throughput=None, memory=(-10, 0)
+        ),
         examples=(
             Example(
                 "swift",
@@ -846,7 +860,9 @@ CHECKS: tuple[Check, ...] = (
         why="The logits of a large vocabulary are often the peak of memory.",
         fix="Leave use_logits_to_keep at its default, or turn it on.",
         items=(Item(_S, "C", "logits-to-keep", 1),),
-        impact=Impact(memory=(-20, -5), source=sources.SWIFT_DOCS),
+        impact=replace(
+            by_class(Priority.LOW, sources.SWIFT_DOCS), throughput=None, memory=(-10, 0)
+        ),
         examples=(
             Example(
                 "swift",
@@ -878,7 +894,7 @@ CHECKS: tuple[Check, ...] = (
         why="Transfers from pageable memory are slower and cannot overlap with computation.",
         fix='Set "pin_memory": true beside "device": "cpu".',
         ignore="When the host is short of memory: pinned pages cannot be swapped.",
-        impact=Impact(throughput=(10, 30), source=sources.DEEPSPEED_CONFIG),
+        impact=by_class(Priority.MEDIUM, sources.DEEPSPEED_CONFIG),
         examples=(
             Example(
                 "generic",
