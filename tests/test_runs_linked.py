@@ -1,0 +1,350 @@
+"""Runs of real-looking projects: what leads from a command to its settings, and what is hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+from flake8_gpu_training.facts import Unknown, known
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.secrets import is_secret, shown_command
+
+MakeRuns = Callable[..., tuple[Run, ...]]
+
+TAKER = """\
+from trl import SFTConfig, SFTTrainer, TrlParser
+
+if __name__ == "__main__":
+    parser = TrlParser((SFTConfig,))
+    (training_args,) = parser.parse_args_and_config()
+    SFTTrainer(model="m", args=training_args).train()
+"""
+RECIPE = """\
+model_name_or_path: Qwen/Qwen2.5-7B
+per_device_train_batch_size: 4
+gradient_accumulation_steps: 2
+learning_rate: 1.0e-5
+bf16: true
+output_dir: out
+"""
+LOOP = """\
+import torch
+for batch in loader:
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture
+def runs_in(tmp_path: Path) -> MakeRuns:
+    def make(files: dict[str, str]) -> tuple[Run, ...]:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return find_runs(Project.open(tmp_path))
+
+    return make
+
+
+# --- recipes ---------------------------------------------------------------------------------
+
+
+def test_a_recipe_belongs_to_the_script_its_folder_is_named_after(runs_in: MakeRuns) -> None:
+    (run, *rest) = runs_in(
+        {"src/sft.py": TAKER, "src/dpo.py": TAKER, "recipes/qwen/sft/config.yaml": RECIPE}
+    )
+    assert run.entry == "src/sft.py"
+    assert run.value("micro_batch_size") == 4
+    assert not run.is_open
+    assert [other.entry for other in rest] == ["src/dpo.py"]
+
+
+def test_a_recipe_of_two_possible_scripts_has_none(runs_in: MakeRuns) -> None:
+    run = runs_in({"one.py": TAKER, "two.py": TAKER, "recipes/a.yaml": RECIPE})[0]
+    assert run.location.path == "recipes/a.yaml"
+    assert run.entry is None
+
+
+def test_a_command_that_names_recipes_by_variables_launches_each(runs_in: MakeRuns) -> None:
+    script = (
+        "#SBATCH --gres=gpu:8\n"
+        "accelerate launch --num_machines $NODES --config_file accel/$STRATEGY.yaml "
+        "src/$TASK.py --config recipes/$MODEL/$TASK/config.yaml\n"
+    )
+    runs = runs_in(
+        {
+            "train.slurm": script,
+            "src/sft.py": TAKER,
+            "src/grpo.py": TAKER,
+            "recipes/small/sft/config.yaml": RECIPE,
+            "recipes/large/sft/config.yaml": RECIPE,
+        }
+    )
+    named = [run for run in runs if run.location.path.startswith("recipes/")]
+    assert [run.entry for run in named] == ["src/sft.py", "src/sft.py"]
+    assert {run.launcher.name for run in named} == {"accelerate"}
+    assert named[0].launcher.world_size is None
+    assert named[0].hardware.gpus_per_node == 8
+
+
+def test_written_settings_outrank_a_script_whose_flags_are_out_of_sight(runs_in: MakeRuns) -> None:
+    run = runs_in({"train.py": TAKER, "other.py": TAKER, "configs/run.yaml": RECIPE})[0]
+    assert run.primary
+    assert run.location.path == "configs/run.yaml"
+
+
+# --- the primary run -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bench.py", "eval_model.py", "run_benchmark.py", "test_loop.py"])
+def test_a_trial_by_name_is_not_the_primary_run(runs_in: MakeRuns, name: str) -> None:
+    assert runs_in({name: LOOP, "train.py": LOOP})[0].location.path == "train.py"
+
+
+def test_of_examples_the_plain_one_stands_for_the_project(runs_in: MakeRuns) -> None:
+    command = "swift {} --model Qwen/Qwen2.5-7B-Instruct --dataset d --tuner_type lora {}\n"
+    run = runs_in(
+        {
+            "examples/ray/many.sh": command.format("sft", "--a 1 --b 2 --c 3 --d 4"),
+            "examples/train/grpo/run.sh": command.format("rlhf", "--rlhf_type grpo --e 5"),
+            "examples/train/lora.sh": command.format("sft", ""),
+        }
+    )[0]
+    assert run.location.path == "examples/train/lora.sh"
+
+
+def test_a_script_that_only_evaluates_is_no_training(runs_in: MakeRuns) -> None:
+    script = (
+        "import torch\nfrom transformers import HfArgumentParser, TrainingArguments\n"
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        "with torch.no_grad():\n    model.generate(x)\n"
+    )
+    (run,) = runs_in({"score.py": script, "score.sh": "torchrun score.py --bf16 True\n"})
+    assert run.kind is RunKind.INFER
+
+
+# --- shell -----------------------------------------------------------------------------------
+
+
+def test_a_sourced_file_sets_variables(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        {
+            "scripts/env.sh": "export NPROC_PER_NODE=4\nMODEL=Qwen/Qwen2.5-7B\n",
+            "scripts/train.sh": 'source "$(dirname "$0")/env.sh"\nswift sft --model $MODEL\n',
+        }
+    )
+    assert run.launcher.world_size == 4
+    assert run.model.name == "Qwen/Qwen2.5-7B"
+
+
+def test_a_called_script_gets_its_arguments(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        {
+            "common.sh": 'LR=$1; shift\nswift sft --model m --learning_rate $LR "$@"\n',
+            "train.sh": "bash common.sh 1e-4 --packing true\n",
+        }
+    )
+    assert run.settings["learning_rate"].value == 1e-4
+    assert run.value("packing") is True
+    assert run.location.path == "common.sh"
+    assert "train.sh" in run.files
+
+
+def test_scripts_that_call_each_other_come_to_an_end(runs_in: MakeRuns) -> None:
+    runs = runs_in(
+        {"a.sh": "bash b.sh\nswift sft --model a\n", "b.sh": "bash a.sh\nswift sft --model b\n"}
+    )
+    assert {run.model.name for run in runs} == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ('[ "$MODE" = lora ]', "lora"),
+        ('[[ "$MODE" == "full" ]]', "full"),
+        ('[ -z "$MODE" ]', "full"),
+        ("[ $GPUS -ge 8 ]", "lora"),
+        ('[ "$MODE" = lora ] && [ $GPUS -lt 8 ]', "full"),
+        ('[ "$MODE" = lora ] || [ "$OTHER" = x ]', "lora"),
+    ],
+)
+def test_a_test_of_known_values_takes_its_branch(
+    runs_in: MakeRuns, test: str, expected: str
+) -> None:
+    script = (
+        f"MODE=lora\nGPUS=8\nif {test}; then\n  TUNER=lora\nelse\n  TUNER=full\nfi\n"
+        "swift sft --model m --tuner_type $TUNER\n"
+    )
+    (run,) = runs_in({"train.sh": script})
+    assert run.value("tuning") == expected
+
+
+def test_a_test_of_unknown_values_leaves_both_branches(runs_in: MakeRuns) -> None:
+    script = (
+        'if [ "$1" = lora ]; then TUNER=lora; else TUNER=full; fi\n'
+        "swift sft --model m --tuner_type $TUNER\n"
+    )
+    (run,) = runs_in({"train.sh": script})
+    value = run.practice("tuning").value
+    assert isinstance(value, Unknown)
+    assert set(value.candidates) == {"lora", "full"}
+
+
+def test_a_value_that_is_to_be_filled_in_does_not_end_the_script(runs_in: MakeRuns) -> None:
+    script = 'DATA=""\nif [ -z "$DATA" ]; then echo "set DATA"; exit 1; fi\nswift sft --model m\n'
+    (run,) = runs_in({"train.sh": script})
+    assert run.model.name == "m"
+
+
+def test_case_on_a_known_value(runs_in: MakeRuns) -> None:
+    script = (
+        "SIZE=7b\ncase $SIZE in\n  7b|8b) BATCH=4 ;;\n  *) BATCH=1 ;;\nesac\n"
+        "swift sft --model m --per_device_train_batch_size $BATCH\n"
+    )
+    (run,) = runs_in({"train.sh": script})
+    assert run.value("micro_batch_size") == 4
+
+
+def test_flags_behind_a_comment_make_the_run_open(runs_in: MakeRuns) -> None:
+    script = "swift sft \\\n  --model m \\\n  # --lora_rank 8 \\\n  --bf16 true\n"
+    (run,) = runs_in({"train.sh": script})
+    assert run.is_open
+
+
+# --- scripts out of sight, globals, Hydra ----------------------------------------------------
+
+
+def test_llamafactory_is_told_by_its_flags(runs_in: MakeRuns) -> None:
+    command = (
+        "deepspeed --num_gpus 8 ../LLaMA-Factory/src/train.py --stage sft --do_train "
+        "--finetuning_type lora --per_device_train_batch_size 2\n"
+    )
+    (run,) = runs_in({"train.sh": command})
+    assert (run.framework, run.kind, run.launcher.world_size) == (
+        "llamafactory",
+        RunKind.TRAIN,
+        8,
+    )
+    assert run.value("micro_batch_size") == 2
+
+
+GLOBALS = (
+    """\
+import torch
+batch_size = 12
+gradient_accumulation_steps = 8
+compile = True
+exec(open("configurator.py").read())
+if compile:
+    model = torch.compile(model)
+"""
+    + LOOP
+)
+
+
+def test_globals_are_the_defaults_of_a_script_that_executes_overrides(runs_in: MakeRuns) -> None:
+    (run,) = runs_in({"train.py": GLOBALS, "configurator.py": "import sys\n"})
+    assert run.value("micro_batch_size") == 12
+    assert run.value("gradient_accumulation_steps") == 8
+    assert run.value("torch_compile") is True
+
+
+def test_files_and_flags_override_globals(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        {
+            "train.py": GLOBALS,
+            "config/small.py": "batch_size = 32\ngradient_accumulation_steps = 1\n",
+            "go.sh": "python train.py config/small.py --compile=False --batch_size=64\n",
+        }
+    )
+    assert run.value("micro_batch_size") == 64
+    assert run.value("gradient_accumulation_steps") == 1
+    assert run.value("torch_compile") is False
+
+
+HYDRA = """\
+import hydra, torch
+from torch.utils.data import DataLoader
+
+@hydra.main(version_base=None, config_path="conf", config_name="config")
+def main(cfg):
+    loader = DataLoader(data, batch_size=cfg.trainer.batch_size, num_workers=cfg.data.workers)
+    for batch in loader:
+        loss = model(batch)
+        loss.backward()
+
+if __name__ == "__main__":
+    main()
+"""
+CONF = {
+    "train.py": HYDRA,
+    "conf/config.yaml": "defaults:\n  - trainer: small\n  - _self_\ndata:\n  workers: 3\n",
+    "conf/trainer/small.yaml": "batch_size: 16\n",
+    "conf/trainer/big.yaml": "batch_size: 64\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [("", (16, 3)), ("trainer=big", (64, 3)), ("data.workers=6 trainer.batch_size=2", (2, 6))],
+)
+def test_hydra_composes_files_and_overrides(
+    runs_in: MakeRuns, overrides: str, expected: tuple[int, int]
+) -> None:
+    (run,) = runs_in({**CONF, "go.sh": f"python train.py {overrides}\n"})
+    assert (run.value("micro_batch_size"), run.value("dataloader_workers")) == expected
+    assert "conf/config.yaml" in run.files
+
+
+def test_hydra_configurations_that_include_each_other_come_to_an_end(runs_in: MakeRuns) -> None:
+    files = {**CONF, "conf/config.yaml": "defaults:\n  - config\n  - config\ndata:\n  workers: 3\n"}
+    (run,) = runs_in({**files, "go.sh": "python train.py\n"})
+    assert run.value("dataloader_workers") == 3
+
+
+# --- hardware and secrets ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpu", "architecture"),
+    [("gpu:a100:8", None, "Ampere"), ("gpu:h100:8", "H100", "Hopper"), ("gpu:8", None, None)],
+)
+def test_an_architecture_is_known_where_the_memory_is_not(
+    runs_in: MakeRuns, gres: str, gpu: str, architecture: str
+) -> None:
+    (run,) = runs_in({"a.slurm": f"#!/bin/bash\n#SBATCH --gres={gres}\nswift sft --model m\n"})
+    assert run.hardware.gpus_per_node == 8
+    assert run.hardware.gpu == gpu
+    assert run.hardware.architecture == architecture
+
+
+def test_secrets_are_not_carried(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        {
+            "train.sh": "export WANDB_API_KEY=0123456789abcdef\n"
+            "swift sft --model m --hub_token topsecret1 --swanlab_token=topsecret2 "
+            "--note $WANDB_API_KEY --url https://me:topsecret3@host/x\n"
+        }
+    )
+    for setting in (*run.settings.values(), *run.environment.values(), *run.overridden):
+        shown = f"{setting.value if known(setting.value) else ''} {setting.text} {setting.note}"
+        assert "topsecret" not in shown
+        if setting.name in ("hub_token", "swanlab_token", "WANDB_API_KEY"):
+            assert setting.value == Unknown("secret")
+    text = shown_command(run)
+    assert "topsecret" not in text
+    assert "0123456789abcdef" not in text
+    assert text.startswith("swift sft --model m --hub_token ***")
+
+
+@pytest.mark.parametrize(
+    "name", ["eos_token", "max_tokens", "sort_key", "PWD", "image_token", "key"]
+)
+def test_names_that_only_look_like_secrets(name: str) -> None:
+    assert not is_secret(name)
