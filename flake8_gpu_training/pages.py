@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from flake8_gpu_training.checks.base import Check, Example, Impact
 
-_FENCES = {"py": "python", "sh": "bash", "yaml": "yaml", "json": "json", "toml": "toml"}
+_FENCES = {
+    "py": "python",
+    "sh": "bash",
+    "slurm": "bash",
+    "yaml": "yaml",
+    "json": "json",
+    "toml": "toml",
+}
 
 
 def page(check: Check) -> str:
@@ -42,10 +49,18 @@ def _impact(impact: Impact) -> str:
     return f"What it brings: {text}{source}.\n"
 
 
+def _fence(path: str) -> str:
+    return _FENCES.get(path.rpartition(".")[2], "")
+
+
 def _example(example: Example) -> str:
-    fence = _FENCES.get(example.path.rpartition(".")[2], "")
+    fence = _fence(example.path)
+    beside = "".join(
+        f"Beside `{path}`:\n\n```{_fence(path)}\n{text.rstrip()}\n```\n\n"
+        for path, text in example.files
+    )
     return (
-        f"### {example.framework}: `{example.path}`\n\n"
+        f"### {example.framework}: `{example.path}`\n\n{beside}"
         f"Flagged:\n\n```{fence}\n{example.bad.rstrip()}\n```\n\n"
         f"Clean:\n\n```{fence}\n{example.good.rstrip()}\n```\n"
     )

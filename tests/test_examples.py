@@ -23,7 +23,7 @@ CASES = [
 
 @pytest.mark.parametrize(("check", "example"), CASES)
 def test_the_bad_example_is_flagged(check: Check, example: Example, tmp_path: Path) -> None:
-    runs = runs_of(tmp_path, {example.path: example.bad})
+    runs = runs_of(tmp_path, {**dict(example.files), example.path: example.bad})
     assert runs, "the example is no run"
     found = findings(runs, check.code)
     assert len({finding.location for finding in found}) >= 1
@@ -31,14 +31,14 @@ def test_the_bad_example_is_flagged(check: Check, example: Example, tmp_path: Pa
 
 @pytest.mark.parametrize(("check", "example"), CASES)
 def test_the_good_example_is_clean(check: Check, example: Example, tmp_path: Path) -> None:
-    runs = runs_of(tmp_path, {example.path: example.good})
+    runs = runs_of(tmp_path, {**dict(example.files), example.path: example.good})
     assert runs, "the example is no run"
     assert findings(runs, check.code) == []
 
 
 @pytest.mark.parametrize(("check", "example"), CASES)
 def test_the_change_removes_the_finding(check: Check, example: Example, tmp_path: Path) -> None:
-    runs = runs_of(tmp_path, {example.path: example.bad})
+    runs = runs_of(tmp_path, {**dict(example.files), example.path: example.bad})
     changes = [finding.change for finding in findings(runs, check.code)]
     diff = unified_diff(tmp_path, [change for change in changes if change is not None][:1])
     if not diff:
@@ -59,7 +59,8 @@ def test_codes_are_unique_and_in_their_range() -> None:
 
 def test_messages_are_one_line_of_english(tmp_path: Path) -> None:
     for number, (check, example) in enumerate((c.values[0], c.values[1]) for c in CASES):
-        runs = runs_of(tmp_path / str(number), {example.path: example.bad})
+        files = {**dict(example.files), example.path: example.bad}
+        runs = runs_of(tmp_path / str(number), files)
         for finding in findings(runs, check.code):
             assert finding.message.isascii(), finding.message
             assert "\n" not in finding.message

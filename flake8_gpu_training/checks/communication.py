@@ -293,6 +293,24 @@ for batch in loader:
     optimizer.zero_grad()
 """
 
+_ACCUMULATING = """\
+import argparse
+from contextlib import nullcontext
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--gradient_accumulation_steps", type=int, default=8)
+args = parser.parse_args()
+model = DistributedDataParallel(model)
+for step, batch in enumerate(loader):
+    is_last = (step + 1) % args.gradient_accumulation_steps == 0
+    loss = model(batch)
+{}    if is_last:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+_WITHOUT_SYNC = "    with nullcontext() if is_last else model.no_sync():\n        loss.backward()\n"
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU401",
@@ -408,6 +426,15 @@ CHECKS: tuple[Check, ...] = (
         "one is needed.",
         fix="Run the other micro-batches under model.no_sync().",
         impact=by_class(Priority.MEDIUM, sources.PYTORCH_TUNING),
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _ACCUMULATING.format("    loss.backward()\n"),
+                _ACCUMULATING.format(_WITHOUT_SYNC),
+                (("train.sh", "torchrun --nproc_per_node=8 train.py\n"),),
+            ),
+        ),
         sources=(sources.PYTORCH_TUNING, sources.PYTORCH_DDP),
     ),
 )

@@ -838,6 +838,17 @@ def _trainer_lacks(*arguments: str) -> Example:
     return Example("hf_trainer", "train.py", bad, _TRAINER)
 
 
+_IMAGES = """\
+from torch.utils.data import DataLoader
+{}
+
+images = {}
+for pixels, labels in DataLoader(images, 64, num_workers=8, pin_memory=True):
+    loss = criterion(model(pixels.cuda(non_blocking=True)), labels.cuda(non_blocking=True))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 _ALL_ON = ", num_workers=4, pin_memory=True, persistent_workers=True"
 
 CHECKS: tuple[Check, ...] = (
@@ -945,6 +956,20 @@ CHECKS: tuple[Check, ...] = (
             Text("网络存储上的大量小文件", "many small files on network storage"),
         ),
         difficulty="medium",
+        examples=(
+            Example(
+                "generic",
+                "train.py",
+                _IMAGES.format(
+                    "from torchvision.datasets import ImageFolder",
+                    'ImageFolder("/mnt/nfs/imagenet/train", transform)',
+                ),
+                _IMAGES.format(
+                    "import webdataset",
+                    'webdataset.WebDataset("/local_ssd/imagenet/train-{000000..000146}.tar")',
+                ),
+            ),
+        ),
         sources=("https://github.com/webdataset/webdataset",),
     ),
     Check(

@@ -356,11 +356,11 @@ def _offload(run: Run) -> Judgement:
         return off(Text("先切分模型状态（见 ZeRO/FSDP）", "shard the states first"))
     return advise(
         run,
-        f"even split, about {states:.0f} GiB of states a GPU exceed {memory:.0f} GiB; "
-        "offload the optimizer to the CPU",
+        f"even split, about {states:.0f} GiB of states a GPU leave no room in {memory:.0f} GiB "
+        "for activations",
         Text(
-            f"每卡模型状态约 {states:.0f} GiB，超过 {memory:.0f} GiB 显存",
-            f"about {states:.0f} GiB of states a GPU, more than {memory:.0f} GiB",
+            f"切分后每卡模型状态仍约 {states:.0f} GiB，{memory:.0f} GiB 显存放不下激活",
+            f"about {states:.0f} GiB of states a GPU, which leave no room in {memory:.0f} GiB",
         ),
         Text("启用 ZeRO-3 CPU 卸载", "use ZeRO-3 with CPU offload"),
         parameters={"deepspeed": "zero3_offload"} if run.framework == "swift" else None,
@@ -658,6 +658,19 @@ _LOGITS = (
     "    {}--dataset data/pairs.jsonl\n"
 )
 
+_CROWDED = """\
+#!/bin/bash
+#SBATCH --gres=gpu:4
+#SBATCH --constraint=v100-32gb
+NPROC_PER_NODE=4 swift sft --model Qwen/Qwen3-8B --tuner_type full --torch_dtype float16 \\
+    --deepspeed {} --dataset data/train.jsonl
+"""
+_HOPPER = """\
+#!/bin/bash
+#SBATCH --gres=gpu:h100:8
+NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-7B --torch_dtype bfloat16 {}\\
+    --tensor_model_parallel_size 2 --dataset data/train.jsonl
+"""
 _LITTLE_MEMORY = replace(
     by_class(Priority.LOW, sources.SWIFT_DOCS), throughput=None, memory=(-10, 0)
 )
@@ -721,7 +734,15 @@ CHECKS: tuple[Check, ...] = (
             source=sources.FP8_LM,
         ),
         difficulty="medium",
-        sources=(sources.TRANSFORMER_ENGINE,),
+        examples=(
+            Example(
+                "swift",
+                "train.slurm",
+                _HOPPER.format(""),
+                _HOPPER.format("--fp8_format e4m3 --fp8_recipe blockwise "),
+            ),
+        ),
+        sources=(sources.TRANSFORMER_ENGINE, sources.FP8_LM),
     ),
     Check(
         "GPU203",
@@ -785,6 +806,14 @@ CHECKS: tuple[Check, ...] = (
             source=sources.ZERO_OFFLOAD,
         ),
         difficulty="medium",
+        examples=(
+            Example(
+                "swift",
+                "train.slurm",
+                _CROWDED.format("zero3"),
+                _CROWDED.format("zero3_offload"),
+            ),
+        ),
         sources=(sources.ZERO_OFFLOAD,),
     ),
     Check(

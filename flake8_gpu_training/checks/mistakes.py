@@ -700,6 +700,40 @@ _ONE_PROCESS = (
 _AGREEING = {"micro": '"auto"', "fp16": False, "stage": 3}
 
 
+_ZERO_FILE = """\
+{{
+    "bf16": {{"enabled": "auto"}},
+    "train_batch_size": {},
+    "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": "auto",
+    "zero_optimization": {{"stage": 2, "overlap_comm": true}}{}
+}}
+"""
+_WITH_ZERO_FILE = """\
+NPROC_PER_NODE=8 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type full \\
+    --per_device_train_batch_size 1 --gradient_accumulation_steps 4 \\
+    --deepspeed ds_z2.json --dataset data/train.jsonl
+"""
+_PLACED = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B-Instruct"{})
+args = TrainingArguments(output_dir="out", bf16=True, gradient_checkpointing=True)
+Trainer(model=model, args=args, train_dataset=train_dataset).train()
+"""
+_VOLTA = """\
+#!/bin/bash
+#SBATCH --gres=gpu:4
+#SBATCH --constraint=v100-32gb
+NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora \\
+    --torch_dtype float16 --attn_impl {} --dataset data/train.jsonl
+"""
+
+
+def _of_zero_file(bad: str, good: str) -> Example:
+    return Example("swift", "ds_z2.json", bad, good, (("train.sh", _WITH_ZERO_FILE),))
+
+
 def _deepspeed_example(**bad: object) -> Example:
     return Example(
         "hf_trainer",
@@ -719,6 +753,9 @@ CHECKS: tuple[Check, ...] = (
         why="A file that cannot be parsed fails at start, and nothing in it can be checked.",
         fix="Mend the file at the place named.",
         impact=_FAILS,
+        examples=(
+            _of_zero_file(_ZERO_FILE.format('"auto"', "")[:-3], _ZERO_FILE.format('"auto"', "")),
+        ),
     ),
     Check(
         "GPU002",
@@ -730,6 +767,9 @@ CHECKS: tuple[Check, ...] = (
         "refuses comments and trailing commas.",
         fix="Remove the comment or the comma.",
         impact=_FAILS,
+        examples=(
+            _of_zero_file(_ZERO_FILE.format('"auto"', ","), _ZERO_FILE.format('"auto"', "")),
+        ),
         sources=("accelerate 1.15, utils/deepspeed.py", sources.HF_DEEPSPEED),
     ),
     Check(
@@ -852,6 +892,7 @@ CHECKS: tuple[Check, ...] = (
         why="DeepSpeed asserts train_batch_size = micro-batch x accumulation x ranks.",
         fix="Mend the product, or leave train_batch_size out.",
         impact=_FAILS,
+        examples=(_of_zero_file(_ZERO_FILE.format(64, ""), _ZERO_FILE.format(32, "")),),
         sources=(sources.DEEPSPEED_SOURCE,),
     ),
     Check(
@@ -931,6 +972,15 @@ CHECKS: tuple[Check, ...] = (
         "distributed mode.",
         fix="Drop device_map, or start one process.",
         impact=_FAILS,
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _PLACED.format(', device_map="auto"'),
+                _PLACED.format(""),
+                (("train.sh", "torchrun --nproc_per_node=4 train.py\n"),),
+            ),
+        ),
         sources=("accelerate 1.15, accelerator.py",),
     ),
     Check(
@@ -964,6 +1014,9 @@ CHECKS: tuple[Check, ...] = (
         "Hopper.",
         fix="Use sdpa before Ampere, FlashAttention-2 on Ampere and Ada.",
         impact=_FAILS,
+        examples=(
+            Example("swift", "train.slurm", _VOLTA.format("flash_attn"), _VOLTA.format("sdpa")),
+        ),
         sources=(sources.FLASH_ATTENTION_2, sources.FLASH_ATTENTION_3),
     ),
     Check(

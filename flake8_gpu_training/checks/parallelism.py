@@ -45,7 +45,7 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run
 from flake8_gpu_training.stages import LADDER, Fit, lowest_fit
 
 _ONE_GPU = Text("只用一张 GPU", "the run uses one GPU")
@@ -82,7 +82,7 @@ def _data_parallel(run: Run) -> Judgement:
     if is_ray(run) or (run.framework == "generic" and not _trains_in_one_process(run)):
         return cannot_tell(_NO_PROCESSES)
     return advise(
-        run,
+        _placed_at_command(run),
         _what_one_process_does(run, asked),
         Text(f"申请了 {asked} 张 GPU，但只启动了一个进程", f"{asked} GPUs, but a single process"),
         Text(
@@ -101,6 +101,14 @@ def _trains_in_one_process(run: Run) -> bool:
     """Whether a plain program has its training loop in sight and starts no processes."""
     loops = any(loop.trains for program in run.python for loop in program.loops)
     return loops and not run.is_open and imports(run, *_STARTS_ITS_OWN) is None
+
+
+def _placed_at_command(run: Run) -> Run:
+    """``run`` with its command as place: that is where processes are asked for."""
+    if run.command is None:
+        return run
+    place = Place(PlaceKind.FLAGS, run.command.location, command=run.command)
+    return replace(run, place=place)
 
 
 def _what_one_process_does(run: Run, count: int) -> str:
@@ -603,6 +611,19 @@ _EXPERTS = (
     "    --tuner_type lora {}--dataset data/train.jsonl\n"
 )
 
+_ONE_PROCESS = (
+    "CUDA_VISIBLE_DEVICES=0,1,2,3 {}swift sft --model Qwen/Qwen2.5-7B-Instruct \\\n"
+    "    --tuner_type lora --dataset data/train.jsonl\n"
+)
+_LAUNCHED = "CUDA_VISIBLE_DEVICES=0,1,2,3 {} train.py\n"
+_TRAINED = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B-Instruct")
+args = TrainingArguments(output_dir="out", bf16=True, gradient_checkpointing=True)
+Trainer(model=model, args=args, train_dataset=train_dataset).train()
+"""
+
 CHECKS: tuple[Check, ...] = (
     Check(
         "GPU101",
@@ -615,6 +636,21 @@ CHECKS: tuple[Check, ...] = (
         fix="Start one process a GPU with torchrun, accelerate or the framework's own launcher.",
         ignore="When the other GPUs serve something else, an inference engine for example.",
         items=(Item(_A, "A", "ddp", 1),),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _ONE_PROCESS.format(""),
+                _ONE_PROCESS.format("NPROC_PER_NODE=4 "),
+            ),
+            Example(
+                "hf_trainer",
+                "train.sh",
+                _LAUNCHED.format("python"),
+                _LAUNCHED.format("torchrun --nproc_per_node=4"),
+                (("train.py", _TRAINED),),
+            ),
+        ),
         impact=Impact(
             throughput=(80, 700),
             note=Text("接近线性扩展，取决于卡数", "near-linear in the number of GPUs"),
