@@ -65,6 +65,7 @@ _TABLE = (
     ("H100", 80, "Hopper", (9, 0)),
     ("H800", 80, "Hopper", (9, 0)),
     ("H20", 96, "Hopper", (9, 0)),
+    ("H20-141G", 141, "Hopper", (9, 0)),
     ("H200", 141, "Hopper", (9, 0)),
     ("B200", 180, "Blackwell", (10, 0)),
     ("GB200", 186, "Blackwell", (10, 0)),
@@ -129,9 +130,10 @@ def _key(name: str) -> str:
 
 def _variant(name: str, size: Optional[str]) -> Optional[Gpu]:
     key = _key(name)
+    variants = [gpu for gpu in GPUS.values() if gpu.name.startswith(f"{key}-")]
+    sized = [gpu for gpu in variants if size is not None and gpu.memory_gib == float(size)]
+    if sized:
+        return sized[0]
     if key in GPUS:
         return GPUS[key]
-    variants = [gpu for gpu in GPUS.values() if gpu.name.startswith(f"{key}-")]
-    if size is None:
-        return variants[0] if len(variants) == 1 else None
-    return next((gpu for gpu in variants if gpu.memory_gib == float(size)), None)
+    return variants[0] if size is None and len(variants) == 1 else None

@@ -16,6 +16,8 @@ from flake8_gpu_training.hardware import GPUS, architecture_named, gpu_named
         ("2*4090 24GiB", "RTX4090"),
         ("Tesla V100-SXM2-16GB", "V100-16G"),
         ("a800", "A800-80G"),
+        ("8 x H20 141GB", "H20-141G"),
+        ("H20", "H20"),
         ("Ascend 910B3", "Ascend910B"),
         ("RTX PRO 6000", "RTXPRO6000"),
     ],
