@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+from itertools import accumulate
 from typing import Any
 
+import libcst as cst
 import pytest
 
 from flake8_gpu_training.facts import Call, ProblemKind, PythonFile, Unknown, known
-from flake8_gpu_training.sources.python import is_relevant, read_python
+from flake8_gpu_training.sources import _python_positions
+from flake8_gpu_training.sources._python_positions import counted_spans, provided_spans
+from flake8_gpu_training.sources._python_thinning import thin
+from flake8_gpu_training.sources.python import is_relevant, read_imports, read_python
 
 
 def read(source: str) -> PythonFile:
@@ -410,3 +415,104 @@ def test_one_deep_statement_does_not_hide_the_rest() -> None:
 )
 def test_the_byte_scan_dismisses_other_files(source: bytes, relevant: bool) -> None:
     assert is_relevant(source) is relevant
+
+
+STEPS = """\
+import torch
+
+def report(loss, names):
+    '''Says how far it is.'''
+    a = names[0]
+    print(loss.item())
+    return a
+
+def train(loader, model, optimizer, n: int = 8):
+    loader = torch.utils.data.DataLoader(data, batch_size=n)
+    note = compute(
+        1,
+    )
+    for step, batch in enumerate(loader):
+        # what the model makes of it
+        hidden = model.embed(batch)
+        hidden = hidden + hidden
+        if step % 2:
+            hidden = hidden * 2
+            continue
+        loss = model(hidden)
+        loss.backward()
+        if step % 10 == 0:
+            other = hidden.mean()
+            torch.save(model, "x.pt")
+        optimizer.step()
+        report(loss, [])
+    return note
+"""
+
+
+def test_thinning_keeps_what_costs_time_in_a_step_and_drops_the_rest() -> None:
+    thinned = thin(STEPS, ast.parse(STEPS))
+    lines = STEPS.split("\n")
+    kept = thinned.text.rstrip("\n").split("\n")
+    dropped = ("hidden", "note = ", "'''", "#", "a = names")
+    assert not [line for line in kept if line.strip().startswith(dropped)]
+    for line, number in zip(kept, thinned.line_numbers):
+        assert line in (lines[number - 1], f"{lines[number - 1][: len(line) - 4]}pass")
+    assert len(kept) < 0.6 * len(lines)
+
+
+def test_thinning_loses_no_fact_of_a_training_loop() -> None:
+    facts = read(STEPS)
+    (loop,) = facts.loops
+    assert (loop.trains, loop.over_batches, loop.location.line) == (True, True, 14)
+    calls = {item.name: (item.location.line, item.guarded) for item in facts.calls}
+    assert calls["loss.backward"] == (22, True)  # behind ``if step % 2: continue``
+    assert calls["torch.save"] == (25, True)
+    assert calls["optimizer.step"] == (26, True)
+    assert calls["loss.item"] == (6, False)
+    assert call(facts, ".DataLoader").keywords["batch_size"].value == Unknown("n", (8,))
+
+
+def test_thinning_drops_help_texts_and_keeps_the_options() -> None:
+    source = (
+        "import argparse, torch\n\ndef parse():\n    p = argparse.ArgumentParser()\n"
+        "    p.add_argument(\n        '--lr',\n        type=float,\n        default=1e-4,\n"
+        "        help='How fast it learns, '\n        'in words.',\n    )\n"
+        "    p.add_argument('--n', help='one line', default=3)\n    return p.parse_args()\n"
+    )
+    assert "How fast" not in thin(source, ast.parse(source)).text
+    options = {option.name: option for option in read(source).options}
+    assert (options["lr"].default, options["lr"].type) == (1e-4, "float")
+    assert (options["n"].default, options["n"].location.line) == (3, 12)
+
+
+def test_values_survive_thinning_when_only_some_assignments_can_be_evaluated() -> None:
+    facts = read(
+        "from trl import SFTConfig\ndef f():\n    n = 4\n    if a:\n        n = g()\n"
+        "    elif b:\n        n = h()\n    SFTConfig(x=n)\n"
+    )
+    assert call(facts, "trl.SFTConfig").keywords["x"].value == Unknown("n", (4,))
+
+
+def test_imports_alone_are_those_of_the_whole_reading() -> None:
+    source = (
+        "import os, torch.nn as nn\nfrom . import é, x as y\nif a:\n    from ..b.c import *\n"
+        "def f():\n    try:\n        from vllm import (LLM,\n            SamplingParams as S)\n"
+        "    except ImportError:\n        import numpy\n"
+    )
+    assert read_imports(source.encode(), "train.py") == read(source).imports
+    assert read_imports(b"import torch\nprint 'python 2'\n", "x.py") == ()
+
+
+def test_places_counted_are_those_of_libcst_own_provider() -> None:
+    source = STEPS + "x = [(a), -b, not c, *d]\nwith (f() as g, h):\n\tx[1:2] = (yield)\n"
+    module = cst.parse_module(source)
+    starts = [0, *accumulate(len(line) + 1 for line in source.split("\n"))]
+    counted, provided = counted_spans(module, len(source)), provided_spans(module, starts)
+    assert counted
+    assert counted.items() <= provided.items()
+
+
+def test_places_are_the_same_when_libcst_asks_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(STEPS)
+    monkeypatch.setattr(_python_positions, "counted_spans", lambda module, length: None)
+    assert read(STEPS) == expected

@@ -1,6 +1,8 @@
 """Positions of LibCST nodes as offsets into the source, from one light code generation.
 
-LibCST's PositionProvider makes three objects a node; here a node costs two integers.
+LibCST's PositionProvider makes three objects a node; here a node costs two integers. What is
+generated goes to an object of ours in place of LibCST's own; should a release of LibCST ask
+more of it, its provider is used.
 """
 
 from __future__ import annotations
@@ -8,26 +10,28 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Optional
 
 import libcst as cst
-from libcst._nodes.internal import CodegenState
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from flake8_gpu_training.facts import Location
 
 Span = tuple[int, int]
 
 
-class _OffsetState(CodegenState):
+class _OffsetState:
     """Counts the characters generated instead of keeping them.
 
     It is its own context manager: LibCST enters one around each node it generates.
     """
 
     def __init__(self, module: cst.Module) -> None:
-        super().__init__(module.default_indent, module.default_newline)
+        self.default_indent = module.default_indent
+        self.default_newline = module.default_newline
         # Module adds a newline when it finds that no token was generated.
-        self.tokens.append("")
+        self.tokens = [""]
+        self.indent_tokens: list[str] = []
         self.offset = 0
         self.indentation = 0
         self.open: list[tuple[cst.CSTNode, int, Any, Any]] = []
@@ -46,7 +50,17 @@ class _OffsetState(CodegenState):
     def add_token(self, value: str) -> None:
         self.offset += len(value)
 
-    def record_syntactic_position(  # type: ignore[override]
+    def before_codegen(self, node: cst.CSTNode) -> None:
+        """Nothing: LibCST calls it before each node."""
+
+    def after_codegen(self, node: cst.CSTNode) -> None:
+        """Nothing: LibCST calls it after each node."""
+
+    def pop_trailing_newline(self) -> None:
+        """Take back the newline of a file that ends without one."""
+        self.offset -= len(self.default_newline)
+
+    def record_syntactic_position(
         self, node: cst.CSTNode, *, start_node: Any = None, end_node: Any = None
     ) -> _OffsetState:
         self.open.append((node, self.offset, start_node, end_node))
@@ -66,6 +80,28 @@ class _OffsetState(CodegenState):
         spans[id(node)] = (start, end)
 
 
+def counted_spans(module: cst.Module, length: int) -> Optional[dict[int, Span]]:
+    """Offsets of each node, by its identity; None when they do not add up to ``length``."""
+    state = _OffsetState(module)
+    try:
+        module._codegen(state)  # type: ignore[arg-type]
+    except (AttributeError, TypeError):
+        return None
+    return state.spans if state.offset == length else None
+
+
+def provided_spans(module: cst.Module, starts: Sequence[int]) -> dict[int, Span]:
+    """The same from LibCST's own provider, six times slower."""
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    return {
+        id(node): (
+            starts[place.start.line - 1] + place.start.column,
+            starts[place.end.line - 1] + place.end.column,
+        )
+        for node, place in wrapper.resolve(PositionProvider).items()
+    }
+
+
 class Positions:
     """Where the nodes of a module stand.
 
@@ -76,14 +112,12 @@ class Positions:
     def __init__(
         self, module: cst.Module, text: str, path: str, line_numbers: Sequence[int]
     ) -> None:
-        state = _OffsetState(module)
-        module._codegen(state)
-        self.exact = state.offset == len(text)
-        self._spans = state.spans
         self._text = text
         self._path = path
         self._line_numbers = line_numbers
         self._starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+        spans = counted_spans(module, len(text))
+        self._spans = provided_spans(module, self._starts) if spans is None else spans
 
     def span(self, node: cst.CSTNode) -> Span:
         """Offsets of a node's first character and of what follows its last."""

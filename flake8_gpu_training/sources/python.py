@@ -140,8 +140,6 @@ def _read_text(
             line = error.raw_line
             continue
         positions = Positions(module, thinned.text, path, thinned.line_numbers)
-        if not positions.exact:
-            continue
         facts = FactBuilder(collect(module), positions, path, thinned.methods).build()
         problems.extend(_too_deep(line, path) for line in thinned.too_deep)
         return replace(facts, mentions=mentions_in(text), problems=tuple(problems))
