@@ -12,6 +12,7 @@ from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.secrets import is_secret, shown_command
+from flake8_gpu_training.sources.signatures import Signatures, read_signatures
 
 MakeRuns = Callable[..., tuple[Run, ...]]
 
@@ -348,3 +349,90 @@ def test_secrets_are_not_carried(runs_in: MakeRuns) -> None:
 )
 def test_names_that_only_look_like_secrets(name: str) -> None:
     assert not is_secret(name)
+
+
+def test_videox_fun_is_told_by_its_script_and_flags(runs_in: MakeRuns) -> None:
+    command = (
+        "accelerate launch --num_processes 2 ../VideoX-Fun/scripts/wan2.1/train_lora.py "
+        "--train_data_meta=data/m.json --train_batch_size=1 --rank=64\n"
+    )
+    (run,) = runs_in({"train.sh": command})
+    assert (run.framework, run.launcher.world_size) == ("videox_fun", 2)
+    assert run.value("tuning") == "lora"
+
+
+@pytest.mark.parametrize(
+    "script", ["../other/scripts/flux/train.py --lr 1", "../VideoX-Fun/scripts/wan2.1/predict.py"]
+)
+def test_other_scripts_out_of_sight_are_no_runs(runs_in: MakeRuns, script: str) -> None:
+    assert runs_in({"train.sh": f"accelerate launch {script}\n"}) == ()
+
+
+# --- values passed into the project's functions -----------------------------------------------
+
+PASSING = """\
+import argparse
+from torch.utils.data import DataLoader
+
+def make_loader(data, size, workers=2):
+    return DataLoader(data, batch_size=size, num_workers=workers)
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch-size", type=int, default=8)
+    args = parser.parse_args()
+    for batch in {call}:
+        loss = model(batch)
+        loss.backward()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "flags", "expected"),
+    [
+        ("make_loader(data, args.batch_size)", "", (8, 2)),
+        ("make_loader(data, args.batch_size, workers=6)", "--batch-size 32", (32, 6)),
+        ("make_loader(data, 4, 0)", "", (4, 0)),
+        ("make_loader(data, guess())", "", (None, 2)),
+        ("make_loader(*several)", "", (None, None)),
+    ],
+)
+def test_a_loader_gets_what_its_function_is_called_with(
+    runs_in: MakeRuns, call: str, flags: str, expected: tuple[object, object]
+) -> None:
+    files = {"train.py": PASSING.replace("{call}", call), "go.sh": f"python train.py {flags}\n"}
+    (run,) = runs_in(files)
+    assert (run.value("micro_batch_size"), run.value("dataloader_workers")) == expected
+
+
+def test_callers_that_disagree_leave_candidates(runs_in: MakeRuns) -> None:
+    text = PASSING.replace("{call}", "make_loader(data, 4, 1)") + "\nmake_loader(data, 4, 3)\n"
+    (run,) = runs_in({"train.py": text})
+    assert run.practice("dataloader_workers").value == Unknown("workers", (1, 3))
+
+
+def test_attributes_of_a_data_module_come_from_its_construction(runs_in: MakeRuns) -> None:
+    module = """\
+import lightning as L
+from torch.utils.data import DataLoader
+
+class Data(L.LightningDataModule):
+    def __init__(self, size, workers):
+        super().__init__()
+        self.size, self.workers = size, workers
+
+    def train_dataloader(self):
+        return DataLoader(self.rows, batch_size=self.size, num_workers=self.workers)
+
+L.Trainer(devices=2).fit(model, datamodule=Data(16, workers=5))
+"""
+    (run,) = runs_in({"train.py": module})
+    assert (run.value("micro_batch_size"), run.value("dataloader_workers")) == (16, 5)
+
+
+@pytest.mark.parametrize("data", [b"def f(:", b"\0", b"x = " + b"(" * 5000, b"\xff\xfe"])
+def test_signatures_of_what_does_not_parse_are_empty(data: bytes) -> None:
+    assert read_signatures(data) == Signatures()

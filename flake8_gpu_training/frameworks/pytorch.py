@@ -647,7 +647,7 @@ def _scheduling(program: _Program, found: Mapping[str, Setting]) -> dict[str, Se
     made = [
         call
         for call in program.calls
-        if "lr_scheduler." in call.name
+        if ("lr_scheduler." in call.name and call.method[:1].isupper())
         or call.method == "get_scheduler"
         or re.fullmatch(r"get_\w+_schedule(?:_with_warmup)?", call.method)
     ]

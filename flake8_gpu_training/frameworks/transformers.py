@@ -23,7 +23,7 @@ from flake8_gpu_training.frameworks.reading import (
     version_of,
     warmup,
 )
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, RunKind
 
 _ARGS = "transformers 4.46.3 to 5.24.0 training_args.py"
 _TRL = "trl 0.22.2 to 1.16.0 trainer/*_config.py"
@@ -187,6 +187,8 @@ def _known_class(name: str, run: Run, depth: int = 0) -> str:
 
 
 def _dialect(run: Run) -> Mapping[str, Spelling]:
+    if run.kind is RunKind.SERVE:  # trl vllm-serve takes none of a trainer's parameters
+        return {}
     name = configuration_class(run)
     spellings = dict(_SPELLINGS)
     if version_of(run, "transformers") >= (5, 1):
@@ -244,6 +246,8 @@ def _has_new_defaults(run: Run, name: str) -> bool:
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    if run.kind is RunKind.SERVE:
+        return {}
     launched = practices_of_run(run)
     models = practices_from_models(run)
     found: dict[str, Setting] = {}
@@ -497,10 +501,37 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     peft = find(run, "use_peft", "use_lora")
     if peft is not None and known(peft.value):
         found["tuning"] = practice("tuning", "lora" if truth(peft.value) else "full", peft)
+    elif peft is None and _trains_whole_models(run):
+        found.update(
+            by_default(run, "tuning", "full", "trl trainer/*_trainer.py: peft_config None")
+        )
     rank = find(run, "lora_r", "lora_rank")
     if rank is not None:
         found["lora_rank"] = practice("lora_rank", rank.value, rank)
     return found
+
+
+def _trains_whole_models(run: Run) -> bool:
+    """Whether TRL's trainers, all their arguments seen, are given names of models and no PEFT."""
+    trainers = [
+        call
+        for _, call in _calls(run)
+        if call.name.startswith("trl.") and call.method.endswith("Trainer")
+    ]
+    return bool(trainers) and all(
+        not call.is_open
+        and "peft_config" not in call.keywords
+        and "model" in call.keywords
+        and _is_name(call.keywords["model"].value)
+        for call in trainers
+    )
+
+
+def _is_name(value: Any) -> bool:
+    """Whether a trainer's ``model`` is a name (``model_args.model_name_or_path``)."""
+    if isinstance(value, Unknown):
+        return value.reason.rpartition(".")[2] in ("model_name_or_path", "model_name")
+    return isinstance(value, str)
 
 
 def _named_model(run: Run) -> dict[str, Setting]:

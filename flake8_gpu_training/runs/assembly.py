@@ -27,7 +27,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
 from flake8_gpu_training.runs.hydra import composed
-from flake8_gpu_training.runs.launchers import Launch, as_llamafactory
+from flake8_gpu_training.runs.launchers import Launch, of_unseen
 from flake8_gpu_training.runs.model import (
     Launcher,
     Model,
@@ -36,6 +36,7 @@ from flake8_gpu_training.runs.model import (
     Run,
     RunKind,
 )
+from flake8_gpu_training.runs.passing import with_passed
 from flake8_gpu_training.runs.processes import (
     Scheduler,
     hardware_of,
@@ -149,8 +150,10 @@ class Assembly:
             return []
         path = self.reach.script(launch.script, launch.is_module, launch.command)
         if path is None:
-            unseen = as_llamafactory(launch)
-            return [self._program_run(unseen, origins)] if unseen is not None else []
+            unseen = of_unseen(launch)
+            if unseen is None:
+                return []
+            return [self._program_run(unseen, origins, launch.script.text)]
         program = self.reach.program(path)
         runs: list[Run] = []
         for entry in self.reach.entries(path):
@@ -348,7 +351,11 @@ class Assembly:
         parts = self._script_parts(program, entry, given, namespace, configs, command, origins)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
-        parts.python = tuple(bind(file, namespace) for file in program.files)
+        parts.python = with_passed(
+            [bind(file, namespace) for file in program.files],
+            self.reach.signatures,
+            namespace.resolve,
+        )
         if composition is not None:
             parts.files += [document.path for document in composition.documents]
         is_read = composition is not None and composition.is_whole

@@ -172,21 +172,32 @@ class Launch:
     is_open: bool = False
 
 
-def as_llamafactory(launch: Launch) -> Optional[Launch]:
-    """A launch whose script is out of sight as LLaMA-Factory's, when only its flags are.
+_VIDEOX_FUN = re.compile(
+    r"(?:.*/)?scripts/(?:wan2\.[12]\w*|cogvideox_fun|hunyuanvideo|longcatvideo|z_image\w*|qwenimage\w*"
+    r"|flux2?(?:_fun)?)/train\w*\.py"
+)
 
-    ``src/train.py`` of a checkout beside the project is told by ``--stage`` and
-    ``--finetuning_type`` together.
+
+def of_unseen(launch: Launch) -> Optional[Launch]:
+    """A launch whose script is out of sight, when its name and flags are a framework's.
+
+    ``src/train.py`` of a LLaMA-Factory beside the project is told by ``--stage`` and
+    ``--finetuning_type`` together, VideoX-Fun's scripts by their folder and
+    ``--train_data_meta``.
     """
     words = {word.text.partition("=")[0] for word in launch.arguments}
-    if not words >= {"--stage", "--finetuning_type"}:
-        return None
+    if words >= {"--stage", "--finetuning_type"}:
+        kind = _TRAIN if "--do_train" in words else _INFER
+        return _known_as(launch, "llamafactory", kind)
+    script = launch.script.text if launch.script is not None else ""
+    if _VIDEOX_FUN.fullmatch(script) and "--train_data_meta" in words:
+        return _known_as(launch, "videox_fun", _TRAIN)
+    return None
+
+
+def _known_as(launch: Launch, framework: str, kind: RunKind) -> Launch:
     return dataclasses.replace(
-        launch,
-        program="llamafactory",
-        framework="llamafactory",
-        kind=_TRAIN if "--do_train" in words else _INFER,
-        subcommand="train",
+        launch, program=framework, framework=framework, kind=kind, subcommand="train"
     )
 
 

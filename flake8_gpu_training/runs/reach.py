@@ -21,6 +21,7 @@ from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.configs import first_document
 from flake8_gpu_training.runs.processes import read_hostfile
 from flake8_gpu_training.runs.python_entry import Entry, Program, entries_of, local_modules
+from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, read_signatures
 
 MAX_MODULES = 80
 """Modules that are followed from one script."""
@@ -40,6 +41,7 @@ class Reach:
         self._entries: dict[str, tuple[Entry, ...]] = {}
         self._hostfiles: dict[str, Optional[tuple[int, int]]] = {}
         self._paths = frozenset(project.files)
+        self._signatures: dict[str, Signatures] = {}
 
     # --- scripts ---
 
@@ -155,6 +157,21 @@ class Reach:
         """The document of the project's file at ``path``."""
         facts = self.project.read(path) if path in self._paths else None
         return first_document(facts) if isinstance(facts, ConfigFile) else None
+
+    def signatures(self, path: str) -> Signatures:
+        """Functions and calls of the project's Python file at ``path``."""
+        if path not in self._signatures:
+            self._signatures[path] = self._read_signatures(path)
+        return self._signatures[path]
+
+    def _read_signatures(self, path: str) -> Signatures:
+        if path not in self._paths or not path.endswith(".py"):
+            return Signatures()
+        try:
+            with (self.project.root / path).open("rb") as file:
+                return read_signatures(file.read(MAX_BYTES + 1))
+        except (OSError, ValueError):
+            return Signatures()
 
     def head(self, path: str) -> str:
         """The first lines of the project's file at ``path``."""

@@ -1,0 +1,138 @@
+"""Follows values into the project's own functions: what their callers pass on."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Callable, Optional
+
+from flake8_gpu_training.facts import Argument, Call, PythonFile, Setting, Unknown, known
+from flake8_gpu_training.sources.signatures import Passed, Signatures
+
+FOLLOWED = frozenset({"DataLoader", "StatefulDataLoader", "Accelerator", "Trainer"})
+"""Calls whose arguments are followed to the callers of the function they stand in."""
+_NAME = re.compile(r"(?:self\.)?([A-Za-z_]\w*)")
+
+Resolve = Callable[[Any], Optional[Setting]]
+"""The setting behind ``args.workers`` or ``cfg.data.workers``."""
+Sign = Callable[[str], Signatures]
+
+
+def with_passed(
+    files: Sequence[PythonFile], sign: Sign, resolve: Resolve
+) -> tuple[PythonFile, ...]:
+    """``files`` with arguments filled in that are parameters of the function around them.
+
+    A parameter is known when all calls in sight pass the same value.
+    """
+    open_calls = [call for file in files for call in file.calls if _is_open_question(call)]
+    if not open_calls:
+        return tuple(files)
+    signed = {file.path: sign(file.path) for file in files}
+    follower = _Follower(files, signed, resolve)
+    return tuple(_filled(file, follower) for file in files)
+
+
+def _is_open_question(call: Call) -> bool:
+    return call.method in FOLLOWED and any(
+        _asked(argument) for argument in (*call.positional, *call.keywords.values())
+    )
+
+
+def _asked(argument: Argument) -> str:
+    """The parameter that an unknown argument may be (``workers``, ``self.workers``)."""
+    if known(argument.value) or not _NAME.fullmatch(argument.text):
+        return ""
+    return argument.text
+
+
+def _filled(file: PythonFile, follower: _Follower) -> PythonFile:
+    calls = tuple(
+        follower.call(file.path, call) if _is_open_question(call) else call for call in file.calls
+    )
+    if all(new is old for new, old in zip(calls, file.calls)):
+        return file
+    return dataclasses.replace(file, calls=calls)
+
+
+class _Follower:
+    def __init__(
+        self, files: Sequence[PythonFile], signed: Mapping[str, Signatures], resolve: Resolve
+    ) -> None:
+        self.bindings = {file.path: file.bindings for file in files}
+        self.signed = signed
+        self.resolve = resolve
+
+    def call(self, path: str, call: Call) -> Call:
+        positional = tuple(self._argument(path, call, a) for a in call.positional)
+        keywords = {name: self._argument(path, call, a) for name, a in call.keywords.items()}
+        return dataclasses.replace(call, positional=positional, keywords=MappingProxyType(keywords))
+
+    def _argument(self, path: str, call: Call, argument: Argument) -> Argument:
+        name = _asked(argument)
+        function = self._function(path, call.scope, name) if name else None
+        if function is None:
+            return argument
+        values = self._values(path, *function)
+        if not values:
+            return argument
+        first = values[0]
+        if not all(known(value) and value == first for value in values):
+            candidates = tuple(value for value in values if known(value))
+            return dataclasses.replace(argument, value=Unknown(name, candidates))
+        return dataclasses.replace(argument, value=first)
+
+    def _function(self, path: str, scope: str, name: str) -> Optional[tuple[str, str]]:
+        """The function around ``scope``, and its parameter that ``name`` stands for."""
+        signatures = self.signed[path]
+        if name.startswith("self."):
+            owner = scope.rpartition(".")[0]
+            parameter = signatures.attributes.get(owner, {}).get(name[len("self.") :])
+            return (f"{owner}.__init__", parameter) if parameter else None
+        if name in signatures.parameters.get(scope, {}) and f"{scope}.{name}" not in (
+            key for key, setting in self.bindings[path].items() if known(setting.value)
+        ):
+            return scope, name
+        return None
+
+    def _values(self, path: str, function: str, parameter: str) -> list[Any]:
+        """What each call in sight passes for a parameter; nothing when one cannot be told."""
+        parameters = self.signed[path].parameters.get(function, {})
+        owner, _, last = function.rpartition(".")
+        called = owner.rpartition(".")[2] if last == "__init__" else last
+        names = list(parameters)
+        is_method = names[:1] in (["self"], ["cls"])
+        found: list[Any] = []
+        for caller, signatures in self.signed.items():
+            for passed in signatures.calls:
+                if passed.name != called:
+                    continue
+                value = _passed(passed, names[is_method:], parameter)
+                if value is ...:
+                    value = parameters[parameter]
+                if passed.is_open or value is ...:
+                    return []
+                found.append(self._evaluated(caller, passed.scope, value))
+        return found
+
+    def _evaluated(self, path: str, scope: str, value: Any) -> Any:
+        if not isinstance(value, Unknown):
+            return value
+        setting = self.resolve(value)
+        if setting is None:
+            bindings = self.bindings[path]
+            setting = bindings.get(f"{scope}.{value.reason}" if scope else value.reason)
+            setting = setting or bindings.get(value.reason)
+            if setting is not None and not setting.known:
+                setting = self.resolve(setting.value)
+        return setting.value if setting is not None else value
+
+
+def _passed(passed: Passed, names: Sequence[str], parameter: str) -> Any:
+    """The value for ``parameter``, or ``...`` when the call leaves it out."""
+    if parameter in passed.keywords:
+        return passed.keywords[parameter]
+    at = names.index(parameter) if parameter in names else len(passed.positional)
+    return passed.positional[at] if at < len(passed.positional) else ...
