@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.language import Text
@@ -9,7 +11,21 @@ from flake8_gpu_training.runs.model import Run
 
 _FLASH = frozenset({"flash_attention_2", "flash_attention_3", "flash_attention_4"})
 _LONG = 131_072
-_SHARDING = frozenset({"zero2", "zero3", "zero2-offload", "zero3-offload", "fsdp2"})
+# Branches that advise something, and the items of the audit that advise the same.
+_ADVISED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "no-flash": frozenset({"flash-attention-2", "flash-attention-3"}),
+        "no-packing": frozenset({"packing", "padding-free"}),
+        "unsloth": frozenset({"unsloth", "unsloth-backend"}),
+        "liger": frozenset({"liger-kernel"}),
+        "many-lora": frozenset({"zero2"}),
+        "many-full": frozenset({"zero3"}),
+        "grpo": frozenset({"vllm-rollout"}),
+        "no-checkpointing": frozenset({"gradient-checkpointing"}),
+        "no-logits": frozenset({"logits-to-keep"}),
+        "few-workers": frozenset({"dataloader-workers"}),
+    }
+)
 
 # Branch drawing, wording, and the sign of the run that the branch is for ("" for none).
 _TREE = (
@@ -36,7 +52,7 @@ _TREE = (
             "确认 gradient_checkpointing 已开启（ms-swift 默认开启）",
             "see that gradient_checkpointing is on (ms-swift's default)",
         ),
-        "",
+        "no-checkpointing",
     ),
     (
         "│   │       ├── ",
@@ -52,7 +68,7 @@ _TREE = (
             "启用 --use_logits_to_keep true（RLHF 场景）",
             "--use_logits_to_keep true (RLHF)",
         ),
-        "",
+        "no-logits",
     ),
     (
         "│   │       └── ",
@@ -81,12 +97,14 @@ _TREE = (
             "LoRA 单卡训练？ → --tuner_backend unsloth（与 Liger Kernel 二选一）",
             "LoRA on one GPU? → --tuner_backend unsloth (or Liger Kernel, not both)",
         ),
-        "single-lora",
+        "unsloth",
     ),
     (
         "│   ├── ",
-        Text("全参训练？ → --use_liger_kernel true", "full? → --use_liger_kernel true"),
-        "full",
+        Text(
+            "全参或多卡？ → --use_liger_kernel true", "full or many GPUs? → --use_liger_kernel true"
+        ),
+        "liger",
     ),
     ("│   ├── ", Text("数据已打包？", "data packed?"), ""),
     (
@@ -112,7 +130,7 @@ _TREE = (
     (
         "│   └── ",
         Text("检查 dataloader_num_workers（建议 4~8）", "look at dataloader_num_workers (4 to 8)"),
-        "",
+        "few-workers",
     ),
     ("└── ", Text("超长序列（>128K）？", "Very long sequences (>128K)?"), ""),
     (
@@ -130,41 +148,28 @@ _TREE = (
 
 
 def swift_tree(run: Optional[Run], lang: str, recommended: frozenset[str] = frozenset()) -> str:
-    """The tree as text; branches that the run stands in end with ``◀``.
+    """The tree as text; branches that the run stands in, or should take, end with ``◀``.
 
-    ``recommended``: ids of the items that the audit recommends.
+    ``recommended``: ids of the items that the audit recommends; a branch that advises
+    something is marked only where the audit advises it too.
     """
-    signs: frozenset[str] = frozenset()
-    if run is not None:
-        stage = run.value("zero_stage", 0)
-        sharded = (isinstance(stage, int) and stage > 0) or not recommended.isdisjoint(_SHARDING)
-        signs = _signs(run, sharded)
+    signs = _signs(run, recommended) if run is not None else frozenset()
     return "\n".join(
         f"{branch}{text.say(lang)}{' ◀' if sign in signs else ''}" for branch, text, sign in _TREE
     )
 
 
-def _signs(run: Run, sharded: bool) -> frozenset[str]:
-    signs = set()
+def _signs(run: Run, recommended: frozenset[str]) -> frozenset[str]:
+    signs = {sign for sign, items in _ADVISED.items() if not recommended.isdisjoint(items)}
     tuning = run.value("tuning")
     if tuning is not None:
-        kind = "full" if tuning == "full" else "lora"
-        signs.add(kind)
-        gpus = run.launcher.world_size or run.hardware.gpus
-        if gpus == 1:
-            signs.add(f"single-{kind}")
-        elif gpus is not None and sharded:
-            signs.add(f"many-{kind}")
-    attention = run.value("attention")
-    if attention is not None:
-        signs.add("flash" if attention in _FLASH else "no-flash")
-    packed = (run.value("packing"), run.value("padding_free"))
-    if True in packed:
+        signs.add("full" if tuning == "full" else "lora")
+    # Which stage to take depends on the tuning; a branch for the other one is not this run's.
+    signs.discard("many-lora" if tuning == "full" else "many-full")
+    if run.value("attention") in _FLASH:
+        signs.add("flash")
+    if True in (run.value("packing"), run.value("padding_free")):
         signs.add("packing")
-    elif packed == (False, False):
-        signs.add("no-packing")
-    if run.value("algorithm") == "grpo":
-        signs.add("grpo")
     length = run.value("max_length")
     if isinstance(length, int) and length > _LONG:
         signs.add("long")

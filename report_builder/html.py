@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from html import escape
 
@@ -25,9 +26,11 @@ code { font: .9em ui-monospace, Menlo, Consolas, monospace; background: var(--so
   padding: .1em .3em; border-radius: 3px; }
 pre { background: var(--soft); padding: .8rem; overflow-x: auto; border-radius: 6px; }
 pre code { background: none; padding: 0; }
-nav a { margin-right: 1rem; }
+nav ul { margin: .2rem 0; padding-left: 1.2rem; }
+td:first-child { min-width: 6em; }
 figure { margin: 1rem 0; }
 figcaption { font-weight: 600; }
+figure small { opacity: .75; }
 svg text { font: 13px system-ui, "PingFang SC", "Microsoft YaHei", sans-serif; fill: currentColor; }
 """
 _ROW, _LABEL, _WIDTH, _NUMBER = 26, 190, 360, 150
@@ -37,15 +40,18 @@ def page(report: Report, documents: Mapping[str, str], lang: str) -> str:
     """The whole page: charts, then every document as a section."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     titles = {name: _title(text) for name, text in documents.items()}
-    links = "".join(f'<a href="#{escape(name)}">{escape(titles[name])}</a>' for name in documents)
     charts = "".join(_chart(audit, lang) for audit in report.audits)
-    sections = []
+    sections, links = [], []
     for number, (name, text) in enumerate(documents.items()):
         # Evidence cells separate their lines by <br>, the only markup the documents use.
         body = markdown.render(text).replace("&lt;br&gt;", "<br>")
+        body, contents = _with_anchors(body, f"d{number}")
         head, rest = _after_heading(body)
         sections.append(
             f'<section id="{escape(name)}">{head}{charts if number == 0 else ""}{rest}</section>'
+        )
+        links.append(
+            f'<li><a href="#{escape(name)}">{escape(titles[name])}</a><ul>{contents}</ul></li>'
         )
     language = "zh-CN" if lang == "zh" else "en"
     title = next(iter(titles.values()))
@@ -53,8 +59,20 @@ def page(report: Report, documents: Mapping[str, str], lang: str) -> str:
         f'<!DOCTYPE html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<nav>{links}</nav>\n{''.join(sections)}</body>\n</html>\n"
+        f"<body>\n<nav><ul>{''.join(links)}</ul></nav>\n{''.join(sections)}</body>\n</html>\n"
     )
+
+
+def _with_anchors(body: str, prefix: str) -> tuple[str, str]:
+    """The page with an id on each second-level heading, and links to them."""
+    links: list[str] = []
+
+    def anchored(match: re.Match[str]) -> str:
+        anchor = f"{prefix}-{len(links) + 1}"
+        links.append(f'<li><a href="#{anchor}">{match.group(1)}</a></li>')
+        return f'<h2 id="{anchor}">{match.group(1)}</h2>'
+
+    return re.sub(r"<h2>(.*?)</h2>", anchored, body), "".join(links)
 
 
 def _title(text: str) -> str:
@@ -72,13 +90,22 @@ def _chart(audit: ScoredAudit, lang: str) -> str:
     rows = "".join(_bar(number, c, lang) for number, c in enumerate(audit.categories))
     height = _ROW * len(audit.categories)
     width = _LABEL + _WIDTH + _NUMBER
-    caption = f"{audit.audit.title.say(lang)}: {audit.score:g}/{audit.maximum}"
+    chinese = lang == "zh"
+    caption = f"{audit.audit.heading.say(lang)}{'：' if chinese else ': '}{audit.score:g}"
+    caption += f"/{audit.maximum}"
     if audit.attainment is not None:
-        caption += f" ({audit.attainment:.0%})"
+        share = f"{audit.attainment:.0%}"
+        caption += f"（达成度 {share}）" if chinese else f" (attainment {share})"
+    legend = (
+        "条形为达成度（已得分 ÷ 可得分），右侧为得分/满分（达成度）"
+        if chinese
+        else "Bars: attainment (points earned ÷ reachable); right: score/max (attainment)"
+    )
     return (
         f"<figure><figcaption>{escape(caption)}</figcaption>"
         f'<svg role="img" aria-label="{escape(caption)}" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}">{rows}</svg></figure>'
+        f'width="{width}" height="{height}">{rows}</svg><br>'
+        f"<small>{escape(legend)}</small></figure>"
     )
 
 

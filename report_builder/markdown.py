@@ -14,8 +14,8 @@ from typing import Any, Optional
 
 import jinja2
 
-from flake8_gpu_training.checks.base import Priority, Status
-from flake8_gpu_training.facts import Location, Word, known
+from flake8_gpu_training.checks.base import Evidence, Priority, Status
+from flake8_gpu_training.facts import Location, Setting, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB
@@ -41,6 +41,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _LISTED_RUNS = 10
 _LISTED_PLACES = 5
 _SHOWN_COMMAND = 200
+_ENGINES = ("vllm", "sglang")
+_ENGINE_SETTINGS = frozenset({"sleep_level", "infer_backend", "num_infer_workers", "vllm_mode"})
 _COMMENT = {".json": "//"}
 _LANGUAGE = {
     ".py": "python",
@@ -149,7 +151,7 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 title=audit.title,
                 subject=view.subject(identifier),
                 **view.advice(identifier),
-                settings=view.settings(view.subject(identifier)),
+                settings=view.settings(identifier),
                 judged=view.judged(identifier),
                 tree=view.tree() if identifier == "swift" else "",
                 more_scenarios=view.more_scenarios(identifier),
@@ -329,7 +331,7 @@ class _View:
         patched: Mapping[int, str] = report.patches
         patch = report.patch
         own = report.primary is None or framework_of(report.primary.framework).audit == identifier
-        if identifier in ("vllm", "sglang") and not own:
+        if identifier in _ENGINES and not own:
             # An engine beside a training framework: its own run's, else the rollout's.
             beside = tuple(e for e in entries if e.code.startswith("GPU9"))
             entries = report.engine_recommendations.get(identifier, beside)
@@ -349,12 +351,15 @@ class _View:
 
     def judged(self, identifier: str) -> list[ScoredItem]:
         """Items of the general audit with a verdict, for a framework without its own audit."""
-        if self.audit(identifier) is not None:
+        run = self.subject(identifier)
+        beside = identifier in _ENGINES and run is not None and run.framework != identifier
+        if self.audit(identifier) is not None or beside:
             return []
         general = self.report.engine_audits.get(identifier, self.audit("general"))
         silent = (Status.NOT_APPLICABLE, Status.UNKNOWN)
         items = [i for c in general.categories for i in c.items] if general is not None else []
-        return [item for item in items if item.status not in silent]
+        told = [item for item in items if item.status not in silent]
+        return [i for i in told if i.evidence or i.current.en or i.status is not Status.DISABLED]
 
     def unaudited(self) -> list[str]:
         """Headings of detected frameworks whose audit has no items in this version."""
@@ -435,7 +440,8 @@ class _View:
 
     def _evidence(self, text: str, location: Optional[Location]) -> str:
         if location is None:
-            return cell(default_text(text, self.lang))
+            said = default_text(text, self.lang)
+            return code(text) if said is None else cell(said)
         place = cell(str(location))
         return f"{code(text)}{self.t(f'（{place}）', f' ({place})')}"
 
@@ -678,27 +684,30 @@ class _View:
         reason = self.sentence(self.say(advice.offload_reason))
         return f"{answer}{self.t('。', '. ')}{reason}"
 
-    def settings(self, run: Optional[Run]) -> list[tuple[str, str, str, str]]:
-        """A run's practices: name, the framework's own parameter, value, place."""
+    def settings(self, identifier: str) -> list[tuple[str, str, str]]:
+        """What the subject of an audit sets: practice, value, and the parameter with its place.
+
+        Of a training run that uses an engine, only what it sets of the engine.
+        """
+        run = self.subject(identifier)
         if run is None:
             return []
-        spellings = framework_of(run.framework).spellings_of(run)
-        rows = []
-        for name in sorted(run.profile):
-            setting = run.profile[name]
-            if not known(setting.value) or setting.value is None:
-                continue
-            spelling = spellings.get(name)
-            place = cell(str(setting.location)) if setting.location else self.t("默认值", "default")
-            rows.append(
-                (
-                    self.say(PRACTICE_NAMES[name]),
-                    code(spelling.parameter) if spelling is not None else "—",
-                    code(str(setting.value)),
-                    place,
-                )
+        if identifier in _ENGINES and run.framework != identifier:
+            named = (run.settings[name] for name in sorted(run.settings))
+            own = [s for s in named if s.known and _is_of_engine(s, identifier)]
+            return [
+                (code(s.name), code(str(s.value)), self._evidence(Evidence.of(s).text, s.location))
+                for s in own
+            ]
+        return [
+            (
+                self.say(PRACTICE_NAMES[name]),
+                code(str(setting.value)),
+                self._evidence(Evidence.of(setting).text, setting.location),
             )
-        return rows
+            for name, setting in sorted(run.profile.items())
+            if known(setting.value) and setting.value is not None
+        ]
 
     def memory_reference(self) -> list[list[str]]:
         """Rows of the table of orders of magnitude, in GB."""
@@ -780,6 +789,10 @@ def _quoted(word: Word) -> Word:
     if not re.search(r"\s", text) or "$" in text:
         return word
     return replace(word, value=shlex.quote(text)) if known(word.value) else word
+
+
+def _is_of_engine(setting: Setting, engine: str) -> bool:
+    return engine in setting.name or setting.name in _ENGINE_SETTINGS
 
 
 def _gib(size: float) -> str:

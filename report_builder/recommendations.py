@@ -20,11 +20,13 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.verdicts import Verdict
+from report_builder.wording import is_measured
 
 _DEFAULT_CURRENT = {
     Status.RECOMMENDED: Text("未启用", "not on"),
     Status.PARTIAL: Text("部分启用", "partly on"),
 }
+_CLASS_RANGES = {Priority.HIGH: (30, 100), Priority.MEDIUM: (10, 30), Priority.LOW: (0, 10)}
 _TO_MEND = Text("存在问题", "faulty")
 _SHOWN_BY_EVIDENCE = Text("", "")
 # Five words in a row without a sign of code between them are a sentence.
@@ -116,7 +118,7 @@ def _recommendation(verdict: Verdict) -> Recommendation:
         check.title,
         judgement.current if said else default,
         judgement.action if judgement.action.en else check.title,
-        judgement.impact or check.impact,
+        _impact(verdict),
         check.difficulty,
         _example(verdict),
         judgement.status,
@@ -125,6 +127,19 @@ def _recommendation(verdict: Verdict) -> Recommendation:
         _unsaid(judgement),
         judgement.findings,
     )
+
+
+def _impact(verdict: Verdict) -> Impact:
+    """The judgement's own impact, else the check's.
+
+    Figures that only stand for a priority follow the priority of the verdict.
+    """
+    if verdict.judgement.impact is not None:
+        return verdict.judgement.impact
+    impact = verdict.check.impact
+    if is_measured(impact) or verdict.priority is verdict.check.priority:
+        return impact
+    return replace(impact, throughput=_CLASS_RANGES[verdict.priority])
 
 
 def _unsaid(judgement: Judgement) -> tuple[Evidence, ...]:

@@ -188,6 +188,8 @@ def _file_lines(root: Path, path: str) -> list[str]:
     full = os.path.realpath(Path(top, path))
     if path.endswith(".ipynb") or not full.startswith(top.rstrip(os.sep) + os.sep):
         return []
+    if not Path(full).is_file():  # a pipe or a device would keep us waiting
+        return []
     try:
         text = Path(full).read_bytes().decode("utf-8", "replace")
     except OSError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Optional
 
 from flake8_gpu_training.checks.base import Impact
 from flake8_gpu_training.language import Text
@@ -98,9 +99,15 @@ def impact_text(impact: Impact, lang: str, is_mistake: bool = False) -> str:
     return ("；" if lang == "zh" else "; ").join(shown)
 
 
+def is_measured(impact: Impact) -> bool:
+    """Whether the figures are somebody's, not the range of a priority class."""
+    return not impact.source.startswith(_UNMEASURED)
+
+
 def source_text(source: str, lang: str) -> str:
     """Where an impact's figures come from."""
-    return source.replace(_UNMEASURED, _UNMEASURED_TEXT.say(lang))
+    said = source.replace(_UNMEASURED, _UNMEASURED_TEXT.say(lang))
+    return said.replace("; ", "；") if lang == "zh" else said
 
 
 def _range(ends: object, subject: Text, lang: str) -> str:
@@ -129,14 +136,14 @@ def _signed(percent: int) -> str:
 # --- evidence without a place -------------------------------------------------------------
 
 _DEFAULT = re.compile(
-    r"(?P<library>ms-swift|transformers|llamafactory|trl|accelerate|deepspeed|torch|PyTorch|vllm"
+    r"(?P<library>ms-swift|transformers|DeepSpeed|from_pretrained|llamafactory|trl|accelerate|deepspeed|torch|PyTorch|vllm"
     r"|vLLM|sglang|SGLang|flow-factory|Flow-Factory|videox-fun|VideoX-Fun|peft|datasets)"
     r"(?P<version>(?: (?:>= )?v?\d[\w.]*(?: (?:to|and|or) \d[\w.]*)?)?)"
     r"(?: (?P<file>[\w./*-]+\.py|\w+Config))?: (?P<rest>.+)"
 )
 _NAMED = re.compile(r"(?P<name>\w+)[ =](?P<value>True|False|None|none|[\w.+-]+)")
 _ASSIGNED = re.compile(r"(?P<setting>\w+=\S+) \((?P<source>.+)\)")
-_MISSING = re.compile(r"no (?P<what>.+) in the code")
+_MISSING = re.compile(r"no (?P<what>.+) in the (?:reachable )?code")
 _SAID: Mapping[str, str] = MappingProxyType(
     {
         "Hugging Face datasets memory-maps its Arrow tables": (
@@ -151,6 +158,8 @@ _SAID: Mapping[str, str] = MappingProxyType(
         "ms-swift decides by the model (ms-swift 4.6, arguments/sft_args.py), on by default": (
             "框架默认（ms-swift 4.6 按模型自动决定，一般为开启）"
         ),
+        "unsloth not imported": "代码中没有导入 unsloth",
+        "DeepSpeed: parameters are offloaded at stage 3 only": "DeepSpeed 仅在 Stage 3 卸载参数",
         "autocast, scaler or 16-bit type": "autocast、GradScaler 或 16 位类型",
         "activation checkpointing": "激活重计算",
         "Liger kernel": "Liger Kernel",
@@ -160,8 +169,11 @@ _PRETRAINED = "from_pretrained: transformers >= 4.36: sdpa where supported"
 _DDP = "DDP reduces its buckets during the backward pass"
 
 
-def default_text(text: str, lang: str) -> str:
-    """Evidence that no line of the project holds: a framework's default, or an absence."""
+def default_text(text: str, lang: str) -> Optional[str]:
+    """Evidence that no line of the project holds: a framework's default, or an absence.
+
+    None for a text of another form, which can only be quoted.
+    """
     chinese = lang == "zh"
     found = _DEFAULT.fullmatch(text)
     if found is not None:
@@ -180,13 +192,15 @@ def default_text(text: str, lang: str) -> str:
             return f"`{assigned['setting']}`（框架默认，{source}）"
         return f"`{assigned['setting']}` (default, {source})"
     missing = _MISSING.fullmatch(text)
-    if missing is not None and chinese:
-        return f"代码中没有 {_SAID.get(missing['what'], missing['what'])}"
-    if chinese and text.startswith(_DDP):
-        return "DDP 在反向传播期间分桶归约梯度" + text[len(_DDP) :].replace(" (", "（").replace(
-            ")", "）"
-        )
-    return _SAID.get(text, text) if chinese else text
+    if missing is not None:
+        what = _SAID.get(missing["what"], missing["what"])
+        return f"代码中没有{' ' if what[0].isascii() else ''}{what}" if chinese else text
+    if text.startswith(_DDP):
+        source = text[len(_DDP) :].replace(" (", "（").replace(")", "）")
+        return f"DDP 在反向传播期间分桶归约梯度{source}" if chinese else text
+    if text in _SAID:
+        return _SAID[text] if chinese else text
+    return None
 
 
 def _of_library(found: re.Match[str], chinese: bool) -> str:
@@ -197,6 +211,8 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
         name = found["file"].rsplit("/", 1)[-1]
         source += f"：{name}" if chinese else f": {name}"
     named = _NAMED.fullmatch(found["rest"])
+    if found["library"] == "from_pretrained":
+        source = "transformers"
     if named is not None:
         setting = f"`{named['name']}={named['value']}`"
         return f"{setting}（框架默认，{source}）" if chinese else f"{setting} (default, {source})"
@@ -207,7 +223,7 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
 
 _VALUE = r"""(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s"'`,;|<>&(){}\[\]]+)"""
 _ASSIGNMENT = re.compile(
-    r"""(?<![\w-])(?P<name>(?:--)?[A-Za-z_][\w-]*)(?P<between>["']?\s*[=:]\s*)""" + _VALUE
+    r"""(?<!\w)(?P<name>(?:--)?[A-Za-z_][\w-]*)(?P<between>["']?\s*[=:]\s*)""" + _VALUE
 )
 _FLAG = re.compile(r"(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?P<between>\s+)" + _VALUE)
 _LOGIN = re.compile(r"(?<=wandb login )\w{20,}")

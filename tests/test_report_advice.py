@@ -202,19 +202,36 @@ def test_what_asks_for_nothing_is_no_recommendation(status: Status) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "marked"),
+    ("run", "advised", "marked"),
     [
-        (run_of(tuning="full", gpus=1), {"yes → LoRA (--tuner_type lora)"}),
-        (run_of(tuning="lora", attention="sdpa"), {"no → --attn_impl flash_attn"}),
-        (run_of(tuning="lora", packing=True), {"yes → go on"}),
-        (run_of(tuning="full", zero_stage=3), {"full → --deepspeed zero3"}),
-        (run_of(tuning="lora", algorithm="grpo"), {"GRPO slow?"}),
+        (run_of(tuning="full", gpus=1), "", "yes → LoRA (--tuner_type lora)"),
+        (run_of(tuning="lora", attention="sdpa"), "flash-attention-2", "--attn_impl flash_attn"),
+        (run_of(tuning="lora", packing=True), "", "yes → go on"),
+        (run_of(tuning="full"), "zero3", "full → --deepspeed zero3"),
+        (run_of(tuning="lora"), "zero2", "LoRA → --deepspeed zero2"),
+        (run_of(tuning="lora", algorithm="grpo"), "vllm-rollout", "GRPO slow?"),
     ],
 )
-def test_decision_tree_marks_where_the_run_stands(run: Run, marked: set[str]) -> None:
-    lines = [line for line in swift_tree(run, "en").split("\n") if line.endswith("◀")]
-    assert all(any(text in line for line in lines) for text in marked)
+def test_decision_tree_marks_where_the_run_stands(run: Run, advised: str, marked: str) -> None:
+    tree = swift_tree(run, "en", frozenset({advised}))
+    assert any(marked in line for line in tree.split("\n") if line.endswith("◀"))
     assert swift_tree(None, "en").count("◀") == 0
+
+
+@pytest.mark.parametrize(
+    ("run", "unmarked"),
+    [
+        (run_of(tuning="lora", attention="sdpa"), "--attn_impl flash_attn"),  # a Turing card
+        (run_of(tuning="lora", gpus=4), "--tuner_backend unsloth"),
+        (run_of(tuning="lora", zero_stage=3), "LoRA → --deepspeed zero2"),
+    ],
+)
+def test_decision_tree_marks_no_advice_that_the_audit_does_not_give(
+    run: Run, unmarked: str
+) -> None:
+    lines = [line for line in swift_tree(run, "en").split("\n") if unmarked in line]
+    assert lines
+    assert not any(line.endswith("◀") for line in lines)
 
 
 def test_one_gpu_has_nothing_to_shard_over() -> None:
@@ -238,7 +255,7 @@ def test_a_model_of_unknown_size_is_not_sharded_unasked() -> None:
 
 
 def test_offload_that_may_be_needless_is_kept_where_only_a_comment_names_the_gpu() -> None:
-    settings = {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu"}
+    settings: dict[str, Any] = {"zero_stage": 3, "offload_optimizer": "cpu", "offload_param": "cpu"}
     run = run_of("Qwen/Qwen2.5-7B-Instruct", "A100-80G", 4, tuning="lora", **settings)
     judged = Judgement(Status.ENABLED, "zero3-offload")
     sure = deepspeed(run, judged)
