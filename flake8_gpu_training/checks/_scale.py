@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import known
+from flake8_gpu_training.frameworks import reading
 from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named
 from flake8_gpu_training.runs.model import Run
 
@@ -28,10 +29,7 @@ _FEW_STEPS = 10
 
 def number(run: Run, practice: str) -> Optional[float]:
     """A practice that is a known number, or None."""
-    value = run.value(practice)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return value
+    return reading.number(run.value(practice))
 
 
 def text(run: Run, practice: str) -> Optional[str]:
@@ -171,6 +169,19 @@ def spreads_layers(run: Run) -> bool:
     )
 
 
+# Layers that carry a state along the sequence: they mix samples packed into one, and leave
+# little to attention.
+_RECURRENT = re.compile(
+    r"(?i)mamba|nemotron-(?:h|3|nano)|jamba|falcon-h1|qwen3-next|qwen3\.[5-9]|granite-?4|zamba|"
+    r"lfm2|kimi-linear|minimax|linear|rwkv|recurrentgemma|bamba"
+)
+
+
+def is_recurrent(run: Run) -> bool:
+    """Whether the model's name is that of a family with recurrent or linear-attention layers."""
+    return _RECURRENT.search(run.model.name or "") is not None
+
+
 def is_language_model(run: Run) -> bool:
     """Whether the model is a text or multimodal decoder."""
     return run.model.kind in ("LLM", "MLLM")
@@ -200,13 +211,21 @@ def is_trial(run: Run) -> bool:
 
 
 def is_trainer_class(run: Run) -> bool:
-    """Whether all that trains in sight is the step of a class that extends a Trainer."""
-    if run.framework != "generic" or run.command is not None:
+    """Whether all that trains in sight is a part: the step of a class that extends a Trainer,
+    an optimizer around others. Gradients are then computed elsewhere."""
+    if run.framework != "generic" or run.command is not None or run.deepspeed is not None:
         return False
     loops = [loop for program in run.python for loop in program.loops if loop.trains]
-    return bool(loops) and all(loop.iterable in _STEP_METHODS for loop in loops)
+    if not loops:
+        return False
+    if all(loop.iterable in _STEP_METHODS for loop in loops):
+        return True
+    return not any(_COMPUTES_GRADIENTS & set(program.methods) for program in run.python)
 
 
+_COMPUTES_GRADIENTS = frozenset(
+    ("backward", "manual_backward", "grad", "fit", "train_batch", "train_step", "train_epoch")
+)
 _STEP_METHODS = ("compute_loss", "training_step")
 _EVALUATIONS = ("evaluate", "predict")
 
@@ -230,12 +249,15 @@ def only_evaluates(run: Run) -> bool:
     )
 
 
+_TRAINING = re.compile(r"(?i)_*(?:train|fit|run|launch|main|\w+_train)")
+
+
 def _builds_no_trainer(run: Run) -> bool:
     """Whether a whole script fills a Trainer's arguments but neither makes nor runs one."""
     if run.framework != "hf_trainer" or not any(program.has_main for program in run.python):
         return False
     return not any(
-        method.endswith("Trainer") or "train" in method.lower()
+        method.endswith("Trainer") or _TRAINING.match(method) is not None
         for program in run.python
         for method in program.methods
         if not method.endswith("TrainingArguments")

@@ -76,15 +76,14 @@ def _rdma(run: Run) -> Judgement:
         return on(disabled) if known(disabled.value) else cannot_tell(disabled)
     return advise(
         run,
-        f"nothing here asks for GPUDirect RDMA between the {count} nodes; NCCL_DEBUG=INFO shows "
-        "GDRDMA if NCCL finds it, else messages go through host memory",
+        f"nothing here asks for GPUDirect RDMA between {count} nodes",
         Text(f"{count} 机训练，未见 GPUDirect RDMA 配置", f"{count} nodes, no RDMA settings seen"),
         Text(
             "设置 NCCL_IB_HCA 与 NCCL_NET_GDR_LEVEL，并用 NCCL_DEBUG=INFO 确认 GDRDMA",
             "set NCCL_IB_HCA and NCCL_NET_GDR_LEVEL; look for GDRDMA under NCCL_DEBUG=INFO",
         ),
         snippet=Snippet(
-            "check GDRDMA, or export NCCL_IB_HCA and NCCL_NET_GDR_LEVEL",
+            "look for GDRDMA under NCCL_DEBUG=INFO, or export NCCL_IB_HCA and NCCL_NET_GDR_LEVEL",
             "export NCCL_IB_HCA=mlx5\nexport NCCL_NET_GDR_LEVEL=PHB",
             "bash",
         ),

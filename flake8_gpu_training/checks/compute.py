@@ -34,6 +34,7 @@ from flake8_gpu_training.checks._scale import (
     has_no_flash_code,
     is_cuda,
     is_language_model,
+    is_recurrent,
     number,
     spreads_layers,
     text,
@@ -86,6 +87,8 @@ def _flash_attention(run: Run) -> Judgement:
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
         return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
+    if is_recurrent(run) and number(run, "micro_batch_size") == 1:
+        return off(Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do"), setting)
     if has_no_flash_code(run):
         return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
     if not setting.explicit and _loader_is_missing(run):
@@ -372,6 +375,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         ),
         variant="liger",
         at=setting,
+        priority=Priority.MEDIUM if setting.explicit else None,  # off by choice
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Callable, Optional
 
@@ -19,7 +18,13 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._loaders import Loader, merged, training_loaders
 from flake8_gpu_training.checks._programs import calls, decoder_loads_vision, first_call, imports
-from flake8_gpu_training.checks._scale import has_no_flash_code, number, text
+from flake8_gpu_training.checks._scale import (
+    has_no_flash_code,
+    is_cuda,
+    is_recurrent,
+    number,
+    text,
+)
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
     ROLLOUT,
@@ -503,11 +508,6 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
     return _pack(run, setting)
 
 
-# Layers that carry a state along the sequence mix the samples packed into it.
-_RECURRENT = re.compile(
-    r"(?i)mamba|nemotron-(?:h|3|nano)|jamba|falcon-h1|qwen3-next|qwen3\.[5-9]|granite-?4|zamba|"
-    r"lfm2|kimi-linear|minimax|linear|rwkv|recurrentgemma|bamba"
-)
 _UNPACKED_TUNING = ("longlora", "reft")
 
 
@@ -515,7 +515,9 @@ def _packing_obstacle(run: Run) -> Optional[Text]:
     """Why packed samples would not be kept apart in this run."""
     if has_no_flash_code(run):
         return Text("该模型的代码没有 Flash Attention", "the model's code has no flash attention")
-    if _RECURRENT.search(run.model.name or ""):
+    if not is_cuda(run):
+        return Text("非 CUDA 设备", "not a CUDA device")
+    if is_recurrent(run):
         return Text("含循环状态的模型不宜打包", "recurrent layers would mix packed samples")
     if text(run, "tuning") in _UNPACKED_TUNING:
         return Text("该微调方式不支持打包", "this tuning does not go with packing")

@@ -66,7 +66,7 @@ def _mixed_precision(run: Run) -> Judgement:
     called = _called_precision(run)
     if called is not None:
         return called
-    if _weights_may_be_half(run) or not _model_in_sight(run):
+    if _follows_the_checkpoint(run) or _weights_may_be_half(run) or not _model_in_sight(run):
         return cannot_tell(
             Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
         )
@@ -188,6 +188,14 @@ def _model_in_sight(run: Run) -> bool:
         return False
     owners = (call.name.rpartition(".")[0] for call in calls(run, ".from_pretrained"))
     return run.model.name is not None or any(not o.endswith(_NOT_MODELS) for o in owners)
+
+
+def _follows_the_checkpoint(run: Run) -> bool:
+    """LlamaFactory keeps frozen weights, and BAdam's, in the checkpoint's own precision."""
+    if run.framework != "llamafactory":
+        return False
+    badam = run.setting("use_badam")
+    return tunes_all(run) is not True or (badam is not None and badam.value is not False)
 
 
 def _weights_may_be_half(run: Run) -> bool:
@@ -511,6 +519,8 @@ def _vision_checkpointing(run: Run) -> Judgement:
         return cannot_tell(setting)
     if setting.value is True:
         return on(setting)
+    if run.practice("gradient_checkpointing").explicit and not run.value("gradient_checkpointing"):
+        return off(Text("激活重计算整体关闭", "checkpointing is switched off as a whole"), setting)
     if run.value("freeze_vision") is not False:
         return off(Text("视觉塔被冻结，激活无需保存", "the frozen tower keeps no activations"))
     return advise(

@@ -754,7 +754,12 @@ CHECKS: tuple[Check, ...] = (
         fix="Mend the file at the place named.",
         impact=_FAILS,
         examples=(
-            _of_zero_file(_ZERO_FILE.format('"auto"', "")[:-3], _ZERO_FILE.format('"auto"', "")),
+            Example(
+                "swift",
+                "train.sh",
+                'swift sft --model "Qwen/Qwen2.5-7B-Instruct \\\n    --dataset data/train.jsonl\n',
+                'swift sft --model "Qwen/Qwen2.5-7B-Instruct" \\\n    --dataset data/train.jsonl\n',
+            ),
         ),
     ),
     Check(
