@@ -272,3 +272,15 @@ def test_evidence_has_its_place_and_is_bounded(tmp_path: Path) -> None:
     assert 1 <= len(detection.evidence) <= 12
     assert detection.evidence[0].location == Location("s/00.sh", 2, 1)
     assert detection.evidence[0].text == "swift sft"
+
+
+def test_imports_tell_a_framework_without_reading_the_file_for_more(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    files = {"a.py": "x = 1\nif x:\n    from vllm import LLM, SamplingParams\n", "b.py": LOOP}
+    for name, text in files.items():
+        root.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    project = Project.open(root)
+    evidence = [item for item in detect(project).evidence if item.framework == "vllm"]
+    assert [str(item.location) for item in evidence] == ["a.py:3", "a.py:3"]
+    assert [item.text for item in evidence] == ["vllm.LLM", "vllm.SamplingParams"]

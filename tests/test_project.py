@@ -74,6 +74,15 @@ def test_python_without_a_trace_of_gpu_work_is_read_only_when_asked(tmp_path):
     assert isinstance(project.read("helpers.py"), PythonFile)
 
 
+def test_python_sources_are_given_before_they_are_read(tmp_path):
+    project = Project.open(make(tmp_path, {**PROJECT, "broken.py": "import torch\ndef (:\n"}))
+    sources = dict(project.python_sources(lambda path: path == "train.py"))
+    assert sources == {"broken.py": b"import torch\ndef (:\n"}
+    assert project.problems() == ()
+    project.read("broken.py")
+    assert [problem.location.path for problem in project.problems()] == ["broken.py"]
+
+
 @pytest.mark.parametrize(
     ("path", "head", "kind"),
     [
