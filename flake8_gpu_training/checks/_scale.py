@@ -249,7 +249,7 @@ def only_evaluates(run: Run) -> bool:
     )
 
 
-_TRAINING = re.compile(r"(?i)_*(?:train|fit|run|launch|main|\w+_train)")
+_TRAINING = re.compile(r"(?i)_*train(?:_(?!test)\w+)?|fit|run|launch|\w+_train")
 
 
 def _builds_no_trainer(run: Run) -> bool:
@@ -257,7 +257,7 @@ def _builds_no_trainer(run: Run) -> bool:
     if run.framework != "hf_trainer" or not any(program.has_main for program in run.python):
         return False
     return not any(
-        method.endswith("Trainer") or _TRAINING.match(method) is not None
+        method.endswith("Trainer") or _TRAINING.fullmatch(method) is not None
         for program in run.python
         for method in program.methods
         if not method.endswith("TrainingArguments")
