@@ -126,3 +126,15 @@ def test_files_come_in_order_of_their_paths(tmp_path: Path) -> None:
     diff = unified_diff(tmp_path, changes)
     assert diff.index("a/a.yaml") < diff.index("a/b.yaml")
     assert diff == unified_diff(tmp_path, reversed(changes))
+
+
+def test_a_replacement_that_two_changes_ask_for_is_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("attn: sdpa\ny: 2\n")
+    replaced = edit("run.yaml", 1, 7, "sdpa", "flash")
+    diff = unified_diff(
+        tmp_path,
+        [change(replaced), change(replaced, edit("run.yaml", 2, 1, "", "packing: true\n"))],
+    )
+    applied(tmp_path, diff)
+    assert path.read_text() == "attn: flash\npacking: true\ny: 2\n"
