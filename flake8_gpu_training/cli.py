@@ -192,8 +192,10 @@ def _not_silenced(
 
 def _lines(path: Path) -> list[str]:
     try:
+        if not path.is_file():  # a pipe or a device would keep us waiting
+            return []
         return path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 

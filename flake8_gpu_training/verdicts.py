@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Optional
 
-from flake8_gpu_training.checks.base import Change, Check, Judgement, Priority
+from flake8_gpu_training.checks.base import Change, Check, Judgement, Priority, Status
 from flake8_gpu_training.facts import Location
+from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
 
@@ -39,7 +40,16 @@ class Diagnostic:
 
 def judge(run: Run, checks: Iterable[Check]) -> tuple[Verdict, ...]:
     """The verdict of every check on ``run``."""
-    return tuple(Verdict(run, check, check.judge(run)) for check in checks)
+    return tuple(Verdict(run, check, _answer(check, run)) for check in checks)
+
+
+def _answer(check: Check, run: Run) -> Judgement:
+    try:
+        return check.judge(run)
+    except Exception as error:  # a check's own fault must not cost the other checks
+        name = type(error).__name__
+        reason = Text(f"检查自身出错（{name}）", f"the check itself failed ({name})")
+        return Judgement(Status.UNKNOWN, current=reason)
 
 
 def diagnostics(

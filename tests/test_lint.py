@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 
 import pytest
 
 from flake8_gpu_training import cli
+from flake8_gpu_training.checks.registry import all_checks
 
 SCRIPT = """\
 NPROC_PER_NODE=2 swift sft \\
@@ -127,6 +130,32 @@ def test_flags_behind_a_comment_line_are_told_lost(project, capsys):
 def test_a_backslash_at_the_end_of_the_file_harms_nothing(project, capsys):
     (project / "train.sh").write_text(SCRIPT.rstrip() + " \\")
     assert "GPU001" not in lint(capsys, ".")[1].out
+
+
+def test_a_named_pipe_is_not_waited_for(project, capsys):
+    os.mkfifo(project / "pipe.yaml")
+    (project / "train.sh").write_text(SCRIPT + "swift sft --config pipe.yaml\n")
+    status, printed = lint(capsys, ".")
+    assert status == 1
+    assert "train.sh:5:5: GPU501" in printed.out
+
+
+def test_figures_beyond_any_number_are_no_crash(project, capsys):
+    (project / "ds.json").write_text(
+        '{"train_micro_batch_size_per_gpu": Infinity, "zero_optimization": {"stage": NaN}}'
+    )
+    (project / "train.sh").write_text(f"{SCRIPT.rstrip()} --deepspeed ds.json --max_length 1e999\n")
+    assert lint(capsys, ".")[0] == 1
+
+
+def test_a_check_that_fails_costs_no_other_check(project, capsys, monkeypatch):
+    def fail(run):
+        raise ZeroDivisionError
+
+    first, *others = all_checks()
+    broken = dataclasses.replace(first, judge=fail)
+    monkeypatch.setattr("flake8_gpu_training.lint.all_checks", lambda: (broken, *others))
+    assert "GPU501" in lint(capsys, ".")[1].out
 
 
 def test_explain_prints_the_page(capsys):

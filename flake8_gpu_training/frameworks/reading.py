@@ -11,6 +11,8 @@ from flake8_gpu_training.facts import Location, Origin, Setting, Unknown, known
 from flake8_gpu_training.runs.model import Run, RunKind
 
 NEWEST = (10**6,)
+# Nothing is counted so far; infinity, NaN and what no float can hold are no figures either.
+_NO_FIGURE = 1e18
 _OFF = ("", "none", "null", "no", "false")
 _DTYPES: Mapping[str, str] = {
     "bfloat16": "bf16",
@@ -88,9 +90,9 @@ def is_true(setting: Optional[Setting]) -> bool:
 
 
 def number(value: Any) -> Optional[float]:
-    """A known value as a number, or None."""
+    """A known value as a finite number, or None."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
+        return value if abs(value) < _NO_FIGURE else None
     return None
 
 
