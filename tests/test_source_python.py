@@ -389,7 +389,7 @@ def test_the_coding_cookie_is_honoured() -> None:
         (b"import torch\nx = " + b"(" * 100_000, ProblemKind.TOO_DEEP),
         (b"import torch\nx = " + b"a + " * 100_000 + b"1\n", ProblemKind.TOO_DEEP),
         (b"import torch\nx = " + b"-" * 100_000 + b"1\n", ProblemKind.TOO_DEEP),
-        (b"import torch\nx = a" + b"()" * 50_000, ProblemKind.TOO_DEEP),
+        (b"import torch\ntorch.compile(a" + b"()" * 50_000 + b")", ProblemKind.TOO_DEEP),
         (b"if a:\n pass\n" + b"elif b:\n pass\n" * 20_000, ProblemKind.TOO_DEEP),
         (b"import torch\n" + b"#" * 2_000_001, ProblemKind.TOO_LARGE),
     ],
