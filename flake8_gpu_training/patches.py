@@ -75,7 +75,7 @@ def _read(root: Path, path: str) -> Optional[str]:
         return None
     top = os.path.realpath(root)
     full = os.path.realpath(Path(top, path))
-    if not full.startswith(top.rstrip(os.sep) + os.sep) or not os.path.isfile(full):
+    if not full.startswith(top.rstrip(os.sep) + os.sep) or not Path(full).is_file():
         return None
     try:
         return Path(full).read_bytes().decode("utf-8")
