@@ -64,11 +64,14 @@ def trains_head(run: Run) -> bool:
 def prefers_unsloth(run: Run) -> bool:
     """Whether Unsloth suits the run better than Liger: LoRA on one GPU under ms-swift.
 
-    Its model classes predict tokens, and its adapters start from the default or LoftQ only.
+    Its model classes predict tokens, its attention does not keep packed samples apart, and
+    its adapters start from the default or LoftQ only.
     """
     return (
         run.framework == "swift"
         and task(run) == "causal_lm"
+        and run.value("packing") is not True
+        and run.value("padding_free") is not True
         and not any(run.setting(name) is not None for name in _NOT_WITH_UNSLOTH)
         and text(run, "tuning") == "lora"
         and ranks(run) == 1

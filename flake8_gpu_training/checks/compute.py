@@ -336,6 +336,8 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
     if task(run) != "causal_lm" or not predicts_tokens(run):
         return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
+    if is_on(parameter(run, "enable_dft_loss", default=False)):
+        return off(Text("DFT 损失需要完整 logits", "the DFT loss takes the full logits"))
     if trains_head(run):
         return off(
             Text(

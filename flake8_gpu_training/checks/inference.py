@@ -80,9 +80,10 @@ def _shares_gpus(run: Run) -> bool:
     """Whether vLLM is known to live in the training processes."""
     if any(name.startswith("rollout.") for name in run.settings):
         return False  # a Ray job with GPUs of their own for the rollout
-    # TRL's default was "server" before its 1.0.
-    old = run.framework == "hf_trainer" and version_of(run, "trl") < (1,)
-    mode = parameter(run, "vllm_mode", default="server" if old else "colocate")
+    if run.framework == "hf_trainer" and run.setting("vllm_mode") is None:
+        # TRL's default was "server" before its 1.0.
+        return "trl" in run.versions and version_of(run, "trl") >= (1,)
+    mode = parameter(run, "vllm_mode", default="colocate")
     return mode.known and mode.value != "server"
 
 
