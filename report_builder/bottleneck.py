@@ -11,6 +11,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import MemoryEstimate
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.verdicts import Verdict
+from report_builder.wording import default_text, place_text
 
 NAMES = {
     "compute-bound": Text("计算受限", "compute-bound"),
@@ -74,11 +75,14 @@ def _asked(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
 
 def _place(verdict: Verdict) -> str:
     findings = verdict.judgement.findings
-    return f"{verdict.check.code}，{findings[0].location}" if findings else verdict.check.code
+    place = place_text(findings[0].location, "zh") if findings else ""
+    return f"{verdict.check.code}，{place}" if place else verdict.check.code
 
 
 def _place_en(verdict: Verdict) -> str:
-    return _place(verdict).replace("，", ", ")
+    findings = verdict.judgement.findings
+    place = place_text(findings[0].location, "en") if findings else ""
+    return f"{verdict.check.code}, {place}" if place else verdict.check.code
 
 
 def _state(verdict: Verdict) -> Text:
@@ -89,6 +93,9 @@ def _state(verdict: Verdict) -> Text:
     for evidence in judgement.evidence:
         if evidence.location is not None:
             return Text(f"当前为 {evidence.text}", f"now {evidence.text}")
+        default = Text(*(default_text(evidence.text, lang) or "" for lang in ("zh", "en")))
+        if default.en:
+            return Text(f"当前为 {default.zh}", f"now {default.en}")
     title = verdict.check.title
     return Text(f"未启用{title.zh}", f"missing: {title.en}")
 

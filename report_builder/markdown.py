@@ -32,6 +32,7 @@ from report_builder.wording import (
     PRACTICE_NAMES,
     default_text,
     impact_text,
+    place_text,
     redacted,
     source_text,
 )
@@ -281,6 +282,10 @@ class _View:
             "trains": lambda run: run.kind is RunKind.TRAIN,
             "offload_of": self.offload_of,
             "stage_of": self.stage_of,
+            "place": lambda location: place_text(location, self.lang),
+            "run_name": lambda run: run.id.replace(
+                "<launch-command>:1", place_text(run.location, self.lang)
+            ),
             "priority_of": lambda d: self.say(_PRIORITY_SHORT[d.priority]),
         }
         counts = Counter(diagnostic.run for diagnostic in report.diagnostics)
@@ -442,7 +447,7 @@ class _View:
         if location is None:
             said = default_text(text, self.lang)
             return code(text) if said is None else cell(said)
-        place = cell(str(location))
+        place = cell(place_text(location, self.lang))
         return f"{code(text)}{self.t(f'（{place}）', f' ({place})')}"
 
     def advice_of(self, item: ScoredItem) -> str:
@@ -460,7 +465,7 @@ class _View:
 
     def place_of(self, entry: Recommendation) -> str:
         """Where the change goes, in parentheses."""
-        places = sorted({str(f.location) for f in entry.findings})
+        places = sorted({place_text(f.location, self.lang) for f in entry.findings})
         if not places:
             return ""
         shown = self.t("、", ", ").join(code(place) for place in places[:_LISTED_PLACES])
@@ -565,7 +570,9 @@ class _View:
         setting = run.practice(name)
         if not setting.known or setting.value is None:
             return self.say(_UNKNOWN)
-        place = str(setting.location) if setting.location else self.t("默认值", "default")
+        place = self.t("默认值", "default")
+        if setting.location is not None:
+            place = place_text(setting.location, self.lang)
         return code(str(setting.value)) + self.t(f"（{cell(place)}）", f" ({cell(place)})")
 
     def hardware_of(self, run: Optional[Run]) -> str:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.checks.base import Impact
+from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.secrets import MASK, is_secret, masked
 
@@ -97,6 +98,16 @@ def impact_text(impact: Impact, lang: str, is_mistake: bool = False) -> str:
     if not shown:
         shown = [(_NO_FIGURE if is_mistake else _ENABLING).say(lang)]
     return ("；" if lang == "zh" else "; ").join(shown)
+
+
+_COMMAND_LINE = Text("启动命令", "the launch command")
+
+
+def place_text(location: Location, lang: str) -> str:
+    """``path:line``, or that it is the launch command as given."""
+    if location.path == "<launch-command>":
+        return _COMMAND_LINE.say(lang)
+    return str(location)
 
 
 def is_measured(impact: Impact) -> bool:

@@ -270,3 +270,17 @@ def test_without_a_run_the_summary_says_what_to_pass(
         out = str(tmp_path / lang)
         assert main([str(tmp_path / "p"), "--lang", lang, "--output-dir", out]) == 0
         assert "--launch-command" in capsys.readouterr().out
+
+
+def test_a_given_launch_command_is_named_as_such(tmp_path: Path) -> None:
+    command = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataloader_num_workers 0"
+    for lang, name in (("zh", "启动命令"), ("en", "the launch command")):
+        out = tmp_path / lang
+        root = tmp_path / "p"
+        root.mkdir(exist_ok=True)
+        arguments = ["--launch-command", command, "--lang", lang, "--output-dir", str(out)]
+        assert main([str(root), "--quiet", *arguments]) == 0
+        for path in out.glob("*.md"):
+            text = path.read_text(encoding="utf-8")
+            assert "launch-command>" not in text
+        assert f"（{name}）" in text or f"({name})" in text
