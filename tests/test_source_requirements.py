@@ -305,3 +305,13 @@ def test_no_image_or_conda_name_raises(text):
 def test_long_lines_take_no_time():
     hostile = ["a" * 200_000, "git+" + "/" * 100_000, "a @ " * 50_000, "a-" * 100_000 + ".whl"]
     read_requirements("\n".join(hostile), "requirements.txt")
+
+
+def test_a_table_of_requirements_is_looked_up_in_setup_py() -> None:
+    text = (
+        '_deps = ["trl[vllm]==0.18.0", "torch>=2.6", "ruff"]\n'
+        'deps = {b: a for a, b in (re.findall(r"^(([^!=<>~ ]+).*)$", x)[0] for x in _deps)}\n'
+        'setup(name="x", install_requires=[deps["trl"], deps["torch"], deps["absent"]])\n'
+    )
+    found = read_requirements(text.encode(), "setup.py").requirements
+    assert [(item.name, item.version) for item in found] == [("trl", "0.18.0"), ("torch", "")]

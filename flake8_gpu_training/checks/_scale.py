@@ -249,7 +249,7 @@ def only_evaluates(run: Run) -> bool:
     )
 
 
-_TRAINING = re.compile(r"(?i)_*train(?:_(?!test)\w+)?|fit|run|launch|\w+_train")
+_TRAINING = re.compile(r"(?i)_*train(?:_(?!test)\w+)?|fit|\w+_train")
 
 
 def _builds_no_trainer(run: Run) -> bool:

@@ -462,6 +462,20 @@ def _target(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
+def _looked_up(node: ast.Subscript, values: dict[str, list[ast.expr]], path: str) -> _Found:
+    """``deps["trl"]``, where ``deps`` is made from a list of requirements by comprehension."""
+    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    name = node.value.id if isinstance(node.value, ast.Name) else ""
+    found: _Found = []
+    for table in values.get(name, []) if isinstance(key, str) else []:
+        for made in ast.walk(table) if isinstance(table, ast.DictComp) else []:
+            if not isinstance(made, ast.comprehension):
+                continue
+            listed = _literal_requirements(made.iter, values, path)
+            found += [item for item in listed if item.name == canonicalize_name(str(key))]
+    return found
+
+
 def _literal_requirements(node: ast.expr, values: dict[str, list[ast.expr]], path: str) -> _Found:
     found: _Found = []
     todo: list[ast.AST] = [node]
@@ -483,6 +497,8 @@ def _literal_requirements(node: ast.expr, values: dict[str, list[ast.expr]], pat
             todo += [inner.left, inner.right]
         elif isinstance(inner, ast.Starred):
             todo.append(inner.value)
+        elif isinstance(inner, ast.Subscript):
+            found += _looked_up(inner, values, path)
     return sorted(found, key=lambda item: item.location)
 
 
