@@ -436,3 +436,35 @@ L.Trainer(devices=2).fit(model, datamodule=Data(16, workers=5))
 @pytest.mark.parametrize("data", [b"def f(:", b"\0", b"x = " + b"(" * 5000, b"\xff\xfe"])
 def test_signatures_of_what_does_not_parse_are_empty(data: bytes) -> None:
     assert read_signatures(data) == Signatures()
+
+
+# --- names of their own ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "torchrun --master_port 29500 --nproc_per_node=4 --nnodes=2 swift/cli/sft.py",
+        "accelerate launch --config_file a.yaml --machine_rank 0 swift/cli/sft.py",
+        "python -m swift.cli.sft",
+    ],
+)
+def test_what_swift_does_is_told_behind_any_launcher(runs_in: MakeRuns, start: str) -> None:
+    (run,) = runs_in({"train.sh": f"{start} --model m --tuner_type lora\n"})
+    assert run.value("algorithm") == "sft"
+
+
+def test_a_script_may_have_its_own_switch_for_checkpointing(runs_in: MakeRuns) -> None:
+    script = """\
+from dataclasses import dataclass
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+@dataclass
+class ModelArguments:
+    grad_checkpoint: bool = False
+
+model_args, args = HfArgumentParser((ModelArguments, TrainingArguments)).parse_args_into_dataclasses()
+Trainer(model=m, args=args).train()
+"""
+    (run,) = runs_in({"train.py": script, "go.sh": "torchrun train.py --grad_checkpoint True\n"})
+    assert run.value("gradient_checkpointing") is True

@@ -212,10 +212,17 @@ def is_megatron(run: Run) -> bool:
     return bool(words) and words[0].rpartition("/")[2] == "megatron"
 
 
+_CLI = re.compile(r"(?:.*/)?swift[./]cli[./](?:_megatron[./])?(\w+?)(?:\.py)?")
+
+
 def subcommand(run: Run) -> str:
     """``sft``, ``pt``, ``rlhf`` … of the command, or an empty text."""
-    words = [word.text for word in run.command.words[:4]] if run.command else []
+    words = [word.text for word in run.command.words] if run.command else []
     for word in words:
+        script = _CLI.fullmatch(word)
+        if script is not None:  # behind torchrun, accelerate or deepspeed and their flags
+            return script.group(1)
+    for word in words[:4]:
         stem = word.rpartition("/")[2].rpartition(".")[0] or word
         if stem in ("sft", "pt", "rlhf", "infer", "deploy", "rollout", "export", "eval", "app"):
             return stem

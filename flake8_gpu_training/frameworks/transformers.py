@@ -451,6 +451,10 @@ def _checkpointing(
     if launched is not None and is_true(launched):
         result["gradient_checkpointing"] = launched
     if whole is None or not whole.known or not whole.value:
+        own = find(run, *_OWN_SWITCHES)
+        if own is not None and not result and (whole is None or not whole.explicit):
+            value = truth(own.value) if known(own.value) else own.value
+            return {"gradient_checkpointing": practice("gradient_checkpointing", value, own)}
         called = _enabling_call(run)
         if called is not None and not result:
             result["gradient_checkpointing"] = _from_call("gradient_checkpointing", True, called)
@@ -466,6 +470,16 @@ def _checkpointing(
         note = f"transformers modeling_utils.py: use_reentrant {reentrant}"
         result.update(by_default(run, "reentrant_checkpointing", reentrant, note))
     return result
+
+
+# What scripts with argument classes of their own call it.
+_OWN_SWITCHES = (
+    "grad_checkpoint",
+    "grad_checkpointing",
+    "use_gradient_checkpointing",
+    "enable_gradient_checkpointing",
+    "use_grad_checkpoint",
+)
 
 
 def _calls(run: Run) -> Iterator[tuple[PythonFile, Call]]:

@@ -52,7 +52,7 @@ _EXAMPLE = re.compile(r"(?i)(?:^|/)(?:\w*examples?|docs?|tutorials?|recipes?|ben
 # What a collection of examples has beside its plain ones: special hardware, engines, tricks.
 _SPECIAL = re.compile(
     r"(?i)(?:^|[/_.-])(?:ascend|npu|rocm|hpu|xpu|kt|ktransformers|ray|megatron|experimental|extras?"
-    r"|custom|notebooks?|research|multi_?nodes?|multinode|elastic|docker|async|moe|int8|fp8"
+    r"|mcore|custom|notebooks?|research|multi_?nodes?|multinode|elastic|docker|async|moe|int8|fp8"
     r"|agent|tools?|plugin|internal|legacy|v\d+_\d+)(?:[/_.-]|$)"
 )
 _KIND_RANK = {RunKind.TRAIN: 0, RunKind.SERVE: 1, RunKind.INFER: 2, RunKind.OTHER: 3}
@@ -299,7 +299,9 @@ def _oddity(run: Run) -> tuple[int, ...]:
     tuning = run.value("tuning")
     nodes = run.launcher.nodes
     return (
-        len(_SPECIAL.findall(path)) + (nodes.known and nodes.value != 1),
+        len(_SPECIAL.findall(path))
+        + (nodes.known and nodes.value != 1)
+        + (run.launcher.name == "megatron"),
         run.value("algorithm", "sft") != "sft",
         not re.search(r"(?:^|/)train\w*/", path),
         run.command is None,
