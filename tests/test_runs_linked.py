@@ -463,7 +463,8 @@ from transformers import HfArgumentParser, Trainer, TrainingArguments
 class ModelArguments:
     grad_checkpoint: bool = False
 
-model_args, args = HfArgumentParser((ModelArguments, TrainingArguments)).parse_args_into_dataclasses()
+parser = HfArgumentParser((ModelArguments, TrainingArguments))
+model_args, args = parser.parse_args_into_dataclasses()
 Trainer(model=m, args=args).train()
 """
     (run,) = runs_in({"train.py": script, "go.sh": "torchrun train.py --grad_checkpoint True\n"})
