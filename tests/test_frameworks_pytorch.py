@@ -54,6 +54,13 @@ def test_silence_of_plain_code_proves_absence() -> None:
     assert {name: practices[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize("device", ["cpu", "mps"])
+def test_code_without_cuda_is_not_blamed_for_what_cuda_offers(device: str) -> None:
+    text = PLAIN.format(before="", optimizer="", loader="").replace("cuda", device)
+    assert "precision" not in values(run_of("generic", python=text))
+    assert "precision" not in values(plain("import torch_xla"))
+
+
 def test_an_open_run_proves_nothing_by_silence() -> None:
     practices = profile(plain(is_open=True))
     silent = {"precision", "gradient_checkpointing", "torch_compile", "zero_stage", "tuning"}

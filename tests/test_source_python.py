@@ -50,6 +50,15 @@ def test_names_are_resolved_through_every_form_of_import(line: str, written: str
     assert found.keywords["num_workers"].value == 2
 
 
+@pytest.mark.parametrize("test", ["False", "0", "None", "False and debug"])
+def test_code_that_is_switched_off_is_not_read(test: str) -> None:
+    facts = read(
+        f"from trl import SFTConfig\nif {test}:\n    SFTConfig(bf16=False)\n"
+        "else:\n    SFTConfig(bf16=True)\n"
+    )
+    assert call(facts, "trl.SFTConfig").keywords["bf16"].value is True
+
+
 def test_imports_inside_functions_and_try_are_seen() -> None:
     facts = read(
         "try:\n    import deepspeed\nexcept ImportError:\n    deepspeed = None\n"

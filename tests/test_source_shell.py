@@ -589,3 +589,8 @@ def test_an_unknown_argument_stays_unknown() -> None:
 
 def test_a_wrapper_that_ends_in_a_flag_without_its_value_is_read() -> None:
     assert [command.name for command in read("srun -N").commands] == ["srun"]
+
+
+def test_a_branch_that_is_switched_off_is_not_read() -> None:
+    commands = read("if false; then\n  swift pt\nelse\n  swift sft\nfi\n").commands
+    assert [command.text for command in commands] == ["swift sft"]

@@ -149,6 +149,10 @@ class _Program:
         found = self.first("Accelerator")
         return found if found is not None and "accelerate" in found.name else None
 
+    def is_on_cuda(self) -> bool:
+        """Whether the code names CUDA, and no accelerator of another kind."""
+        return "cuda" in self.words and self.words.isdisjoint(("torch_xla", "torch_npu"))
+
     def is_launch_open(self) -> bool:
         """Whether a launch that was not seen, or its configuration, may say more."""
         if is_launch_unread(self.run):
@@ -238,7 +242,7 @@ def _precision(
         return {"precision": practice("precision", value, weights)}
     if program.is_launch_open() or weights is not None:
         return {}
-    if program.silent(*_HALF_WORDS):
+    if program.silent(*_HALF_WORDS) and program.is_on_cuda():
         return _absent("precision", "fp32", "no autocast, scaler or 16-bit type in the code")
     accelerator = program.accelerator()
     if accelerator is not None and _is_plain(program, accelerator, "mixed_precision"):

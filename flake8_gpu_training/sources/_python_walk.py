@@ -298,7 +298,10 @@ class _Walker:
 
     def if_(self, node: cst.If) -> None:
         self.visit(node.test)
-        if _is_main_test(node.test):
+        if _never_holds(node.test):
+            if node.orelse is not None:
+                self.visit(node.orelse)
+        elif _is_main_test(node.test):
             self.drafts.has_main = True
             self.visit(node.body)
             self.under_guard(node.orelse)
@@ -525,6 +528,13 @@ def _is_main_test(test: cst.BaseExpression) -> bool:
     names = [side.value for side in sides if isinstance(side, cst.Name)]
     texts = [side.evaluated_value for side in sides if isinstance(side, cst.SimpleString)]
     return names == ["__name__"] and texts == ["__main__"]
+
+
+def _never_holds(test: cst.BaseExpression) -> bool:
+    """``if False:`` and ``if 0 and ...:``: code that is switched off."""
+    while isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        test = test.left
+    return isinstance(test, (cst.Name, cst.Integer)) and test.value in ("False", "None", "0")
 
 
 def _skips_steps(statement: cst.CSTNode) -> bool:

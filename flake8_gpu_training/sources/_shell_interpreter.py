@@ -58,6 +58,7 @@ _MAX_SCRIPTS = 3
 _MAX_CHARACTERS = 4_000_000
 """Most text in composed scripts (``eval``, ``bash -c``) that is read for one file."""
 
+_CONSTANT = {"true": True, ":": True, "false": False}
 _SILENT = frozenset({"[", "[[", "test", ":", "true", "false"})
 _TESTS = _SILENT | {"grep", "command", "which", "type", "!"}
 _TEST_ENDS: Mapping[str, str] = {"[": "]", "[[": "]]", "test": ""}
@@ -283,7 +284,10 @@ class Interpreter:
         if not isinstance(condition, Simple) or not condition.words or condition.redirects:
             return None
         first = condition.words[0]
-        closing = _TEST_ENDS.get(context.source.text[first.start : first.end])
+        word = context.source.text[first.start : first.end]
+        if word in _CONSTANT:
+            return _CONSTANT[word]
+        closing = _TEST_ENDS.get(word)
         if closing is None:
             return None
         expander = self._expander(context)
