@@ -150,6 +150,6 @@ def test_mutated_makefiles(text: str) -> None:
     ids=range(24),
 )
 def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     check(read_shell(text, "a.sh"), "a.sh")
-    assert time.monotonic() - started < SECONDS
+    assert time.process_time() - started < SECONDS
