@@ -111,6 +111,8 @@ _NEEDS = Text(
     "packing and padding-free batches need a flash kernel (its variable-length interface), or "
     "samples attend to each other; the compute precision must be bf16 or fp16",
 )
+_NEEDS_PRECISION = Text("计算精度须为 bf16 或 fp16", "the compute precision must be bf16 or fp16")
+_DIFFUSION = frozenset({"videox_fun", "flow_factory"})
 _NO_ATTENTION = Text(
     "；模型不含注意力层时不适用，q、k、v 的形状为（batch, length, heads, head_size）",
     "; it does not apply to a model without attention; q, k and v have the shape "
@@ -133,14 +135,19 @@ def flash_attention(run: Optional[Run]) -> FlashAdvice:
         reason = _UNKNOWN_GPU
     else:
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
+    install, needs = _INSTALL[version], _NEEDS
+    if run is not None and run.framework in _DIFFUSION:
+        needs = _NEEDS_PRECISION
+        if run.framework == "flow_factory" and version != "SDPA":
+            install = "pip install kernels"  # the hub's kernels, which its README recommends
     if run is not None and run.framework == "generic" and not run.model.is_hf_family:
         reason = Text(f"{reason.zh}{_NO_ATTENTION.zh}", f"{reason.en}{_NO_ATTENTION.en}")
     return FlashAdvice(
         version,
         reason,
-        _INSTALL[version],
+        install,
         _integration(run, version),
-        _NEEDS,
+        needs,
     )
 
 
@@ -186,6 +193,10 @@ def _integration(run: Optional[Run], version: str) -> Change:
         change = recommend(run, {"attention": _PRACTICE[version]})
         if change is not None:
             return change
+        if run.framework == "videox_fun":
+            # Read by videox_fun/models/attention_utils.py; FA2 or FA3 as installed.
+            backend = "SDPA" if version == "SDPA" else "FLASH_ATTENTION"
+            return Change("bash", f"export VIDEOX_ATTENTION_TYPE={backend}")
     if version == "SDPA":
         return Change(
             "python",

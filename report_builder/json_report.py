@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training import __version__
-from flake8_gpu_training.checks.base import Evidence
+from flake8_gpu_training.checks.base import Change, Evidence
 from flake8_gpu_training.facts import Location, Setting, known
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.verdicts import Diagnostic
 from report_builder.recommendations import Recommendation
 from report_builder.report import Report
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
-from report_builder.wording import redacted
+from report_builder.wording import nested_yaml, redacted
 
 
 def as_json(report: Report, lang: str) -> dict[str, Any]:
@@ -198,12 +198,16 @@ def _recommendation(entry: Recommendation, patch: str, lang: str) -> dict[str, A
             "source": impact.source,
         },
         "difficulty": entry.difficulty,
-        "change": {"language": change.language, "text": change.text} if change else None,
+        "change": {"language": change.language, "text": _written(change)} if change else None,
         "patch": patch or None,
         "places": [
             {**_at(finding.location), "message": finding.message} for finding in entry.findings
         ],
     }
+
+
+def _written(change: Change) -> str:
+    return nested_yaml(change.text) if change.language == "yaml" else change.text
 
 
 def _memory(report: Report) -> Optional[dict[str, Any]]:
@@ -229,7 +233,7 @@ def _advice(report: Report, lang: str) -> dict[str, Any]:
             "version": flash.version,
             "reason": flash.reason.say(lang),
             "install": flash.install,
-            "integration": flash.integration.text,
+            "integration": _written(flash.integration),
         },
         "deepspeed": {
             "stage": deepspeed.stage,

@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import jinja2
 
-from flake8_gpu_training.checks.base import Evidence, Priority, Status
+from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
 from flake8_gpu_training.facts import Location, Setting, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
@@ -32,6 +32,7 @@ from report_builder.wording import (
     PRACTICE_NAMES,
     default_text,
     impact_text,
+    nested_yaml,
     place_text,
     redacted,
     source_text,
@@ -194,6 +195,12 @@ def fence(text: str, language: str) -> str:
     return f"{ticks}{language}\n{body}\n{ticks}"
 
 
+def change_fence(change: Change) -> str:
+    """A change as a fenced block in its own language."""
+    text = nested_yaml(change.text) if change.language == "yaml" else change.text
+    return fence(text, change.language)
+
+
 def number(value: float) -> str:
     """A number without needless decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
@@ -241,6 +248,7 @@ class _View:
             "cell": cell,
             "code": code,
             "fence": fence,
+            "change_fence": change_fence,
             "number": number,
             "percent": percent,
             "sentence": self.sentence,

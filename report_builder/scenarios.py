@@ -503,6 +503,8 @@ def _distance(run: Run, entry: _Entry) -> float:
     name = (run.model.name or "").lower()
     if entry.family and name:
         distance += 3 * (entry.family not in name)
+    if entry.family and run.model.kind in ("image", "video"):
+        distance += 3 * ((run.model.kind == "image") != (entry.family == "flux.1"))
     if run.model.parameters:
         ratio: float = run.model.parameters / (entry.size * 1e9)
         distance += min(5.0, 2 * abs(math.log2(ratio)))

@@ -144,6 +144,29 @@ def _signed(percent: int) -> str:
     return f"{percent}%" if percent == 0 else f"{percent:+d}%".replace("-", "−")
 
 
+# --- changes ------------------------------------------------------------------------------
+
+_DOTTED = re.compile(r"(?P<parents>(?:\w+\.)+)(?P<rest>\w+:.*)")
+
+
+def nested_yaml(text: str) -> str:
+    """``a.b: 1`` as YAML has it: ``b`` under ``a``, each parent written once."""
+    lines: list[str] = []
+    open_parents: list[str] = []
+    for line in text.split("\n"):
+        match = _DOTTED.fullmatch(line)
+        parents = match["parents"].rstrip(".").split(".") if match else []
+        common = 0
+        while common < min(len(parents), len(open_parents)) and (
+            parents[common] == open_parents[common]
+        ):
+            common += 1
+        lines += ["  " * depth + f"{parents[depth]}:" for depth in range(common, len(parents))]
+        lines.append("  " * len(parents) + (match["rest"] if match else line))
+        open_parents = parents
+    return "\n".join(lines)
+
+
 # --- evidence without a place -------------------------------------------------------------
 
 _DEFAULT = re.compile(

@@ -277,3 +277,11 @@ def test_a_lighter_stage_is_the_one_that_the_check_names() -> None:
     advice = deepspeed(run, judged)
     assert (advice.stage, advice.offload) == (2, True)
     assert "改用 ZeRO-2" in advice.reason.zh
+
+
+def test_a_video_framework_gets_its_own_switch() -> None:
+    run = replace(run_of(gpu="H100"), framework="videox_fun")
+    advice = flash_attention(run)
+    assert advice.integration.text == "export VIDEOX_ATTENTION_TYPE=FLASH_ATTENTION"
+    assert "packing" not in advice.needs.en
+    assert flash_attention(replace(run, framework="flow_factory")).install == "pip install kernels"

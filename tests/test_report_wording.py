@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+import yaml
 
 from flake8_gpu_training.checks.base import (
     Change,
@@ -30,7 +31,7 @@ from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.cli import main
 from report_builder.decision_tree import swift_tree
 from report_builder.recommendations import is_prose, recommend
-from report_builder.wording import PRACTICE_NAMES, default_text, impact_text, redacted
+from report_builder.wording import PRACTICE_NAMES, default_text, impact_text, nested_yaml, redacted
 
 AT = Location("train.sh", 1)
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -180,6 +181,16 @@ def verdict(
         code, code, title, Priority.MEDIUM, lambda run: judgement, "why", "fix", impact=impact
     )
     return Verdict(RUN, check, judgement)
+
+
+def test_nested_keys_are_shown_as_yaml_has_them() -> None:
+    shown = nested_yaml("data.workers: 4\ndata.size: 8\ntrain.a.b: 1\nc: 2")
+    assert yaml.safe_load(shown) == {
+        "data": {"workers": 4, "size": 8},
+        "train": {"a": {"b": 1}},
+        "c": 2,
+    }
+    assert nested_yaml("packing: true\nx: a.b") == "packing: true\nx: a.b"
 
 
 def test_what_another_change_brings_along_is_not_recommended_twice() -> None:
