@@ -13,6 +13,7 @@ from flake8_gpu_training.checks.base import Change, Edit
 
 # What a line of an insertion sets: ``--name value``, ``name: value``, ``name=value``.
 _KEY = re.compile(r"""^[\s\\,]*(?P<key>(?:--)?["']?[A-Za-z_][\w.-]*["']?)\s*(?:[:=\s]|$)""")
+_DOTTED = re.compile(r"^\w+(?:\.\w+)+:", re.MULTILINE)
 _CONTEXT = 3
 
 
@@ -56,8 +57,10 @@ def unified_diff(root: Path, changes: Iterable[Change]) -> str:
 
 
 def _file_diff(path: str, old: str, new: str) -> str:
+    # A tab ends a name that has blanks in it, as git and diff write them.
+    end = "\t" if " " in path else ""
     lines = difflib.unified_diff(
-        _lines(old), _lines(new), f"a/{path}", f"b/{path}", n=_CONTEXT, lineterm="\n"
+        _lines(old), _lines(new), f"a/{path}{end}", f"b/{path}{end}", n=_CONTEXT, lineterm="\n"
     )
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
@@ -71,7 +74,8 @@ def _lines(text: str) -> list[str]:
 
 def _read(root: Path, path: str) -> Optional[str]:
     """Text of a project file with its own line ends; None for what a patch cannot mend."""
-    if path.endswith(".ipynb"):  # places in notebooks count the lines of cells
+    # Places in notebooks count the lines of cells; no patch names what cannot be printed.
+    if path.endswith(".ipynb") or not path.isprintable():
         return None
     top = os.path.realpath(root)
     full = os.path.realpath(Path(top, path))
@@ -97,6 +101,8 @@ def _span(
     row, column = edit.location.line - 1, edit.location.column - 1
     if not 0 <= row < len(lines) or not 0 <= column <= len(lines[row]):
         return None
+    if not edit.old and path.endswith((".yaml", ".yml")) and _DOTTED.search(edit.new):
+        return None  # a nested key has no place at the top
     start = sum(len(line) for line in lines[:row]) + column
     end = start + len(edit.old)
     if text[start:end] != edit.old:
@@ -148,12 +154,19 @@ def _overlaps(span: tuple[int, int, str], others: Iterable[tuple[int, int, str]]
     return False
 
 
+def _run_together(first: str, second: str) -> bool:
+    """Whether two insertions at one place (of a call without arguments) need a comma."""
+    return first[-1:] not in ("", ",", " ", "\n") and second[:1] not in ("", ",", " ", "\n")
+
+
 def _applied(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
     pieces = []
     at = 0
     # At one place insertions keep their order and come before what is replaced there.
     for start, end, new in sorted(spans, key=lambda span: (span[0], span[1])):
         pieces.append(text[at:start])
+        if start == end == at and pieces[-2:-1] and _run_together(pieces[-2], new):
+            pieces.append(", ")
         pieces.append(new)
         at = end
     return "".join([*pieces, text[at:]])

@@ -138,3 +138,9 @@ def test_a_replacement_that_two_changes_ask_for_is_made_once(tmp_path: Path) -> 
     )
     applied(tmp_path, diff)
     assert path.read_text() == "attn: flash\npacking: true\ny: 2\n"
+
+
+def test_a_nested_key_is_not_written_at_the_top_of_a_yaml_file(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("data:\n  size: 1\n")
+    assert unified_diff(tmp_path, [change(edit("run.yaml", 1, 1, "", "data.workers: 4\n"))]) == ""
+    assert unified_diff(tmp_path, [change(edit("run.yaml", 1, 1, "", "workers: 4\n"))])
