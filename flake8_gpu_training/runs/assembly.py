@@ -721,17 +721,26 @@ _NEAR = 12
 def _model_setting(parts: _Parts) -> Optional[Setting]:
     for name in _MODEL_NAMES:
         setting = parts.settings.get(name)
-        if setting is not None and isinstance(setting.value, str):
+        if setting is None or not isinstance(setting.value, str):
+            continue
+        # Flags out of sight name the model, as a rule: a default says little then.
+        if not (parts.is_open and setting.origin is Origin.DEFAULT):
             return setting
+    found: list[Setting] = []
     for file in parts.python:
         for call in file.calls:
             if call.method != "from_pretrained" or not _loads_model(call.name):
                 continue
             argument = call.positional[0] if call.positional else None
             argument = argument or call.keywords.get("pretrained_model_name_or_path")
-            if argument is not None and isinstance(argument.value, str):
-                return Setting("model", argument.value, argument.location, Origin.CONSTRUCTOR)
-    return None
+            if argument is None:
+                continue
+            made = Setting("model", argument.value, argument.location, Origin.CONSTRUCTOR)
+            if isinstance(made.value, str):
+                found.append(made)
+            elif parts.is_open:  # the model that the flags name; others only help
+                return None
+    return found[0] if found else None
 
 
 def _started_from(default: Setting, given: Setting) -> Setting:
