@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import os
@@ -130,6 +131,49 @@ def test_flags_behind_a_comment_line_are_told_lost(project, capsys):
 def test_a_backslash_at_the_end_of_the_file_harms_nothing(project, capsys):
     (project / "train.sh").write_text(SCRIPT.rstrip() + " \\")
     assert "GPU001" not in lint(capsys, ".")[1].out
+
+
+TRAINER = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+args = TrainingArguments({arguments})
+Trainer(model, args, train_dataset=dataset).train()
+"""
+
+
+def diff_of(project, capsys):
+    return lint(capsys, "--diff", "--min-priority=low", ".")[1].out
+
+
+def test_the_diff_keeps_a_call_without_arguments_valid(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAINER.format(arguments=""))
+    line = next(x for x in diff_of(tmp_path, capsys).splitlines() if x.startswith("+args"))
+    (call,) = [node for node in ast.walk(ast.parse(line[1:])) if isinstance(node, ast.Call)]
+    assert len(call.keywords) > 2
+
+
+def test_the_diff_indents_as_the_arguments_around(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAINER.format(arguments='\n    output_dir="out",\n'))
+    assert "\n+    bf16=True,\n" in diff_of(tmp_path, capsys)
+
+
+def test_the_diff_keeps_a_json_string_quoted_once(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = {"model_name_or_path": "Qwen/Qwen2.5-7B", "stage": "sft", "flash_attn": "disabled"}
+    (tmp_path / "recipe.json").write_text(json.dumps({**recipe, "finetuning_type": "lora"}))
+    (tmp_path / "train.sh").write_text("llamafactory-cli train recipe.json\n")
+    assert '"flash_attn": "fa2",' in diff_of(tmp_path, capsys)
+
+
+def test_the_diff_leaves_argument_vectors_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["swift", "sft", "--model", "Qwen/Qwen2.5-7B-Instruct", "--packing", "false"]
+    (tmp_path / "Dockerfile").write_text(f"FROM python:3.11\nCMD {json.dumps(words)}\n")
+    assert lint(capsys, ".")[0] == 1
+    assert diff_of(tmp_path, capsys) == ""
 
 
 def test_a_named_pipe_is_not_waited_for(project, capsys):

@@ -144,3 +144,11 @@ def test_a_nested_key_is_not_written_at_the_top_of_a_yaml_file(tmp_path: Path) -
     (tmp_path / "run.yaml").write_text("data:\n  size: 1\n")
     assert unified_diff(tmp_path, [change(edit("run.yaml", 1, 1, "", "data.workers: 4\n"))]) == ""
     assert unified_diff(tmp_path, [change(edit("run.yaml", 1, 1, "", "workers: 4\n"))])
+
+
+def test_a_name_with_blanks_is_found_by_patch(tmp_path: Path) -> None:
+    (tmp_path / "my run.yaml").write_text("x: 1\n")
+    diff = unified_diff(tmp_path, [change(edit("my run.yaml", 1, 4, "1", "2"))])
+    applied(tmp_path, diff)
+    assert (tmp_path / "my run.yaml").read_text() == "x: 2\n"
+    assert diff.startswith("--- a/my run.yaml\t\n")

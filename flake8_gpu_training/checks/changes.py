@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit
-from flake8_gpu_training.facts import Entry, Location, Node
+from flake8_gpu_training.facts import Entry, Location, Node, Setting
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run
@@ -17,6 +17,13 @@ _LANGUAGE = {
     PlaceKind.YAML: "yaml",
     PlaceKind.JSON: "json",
     PlaceKind.PYTHON: "python",
+}
+
+_OF_SUFFIX = {
+    "json": PlaceKind.JSON,
+    "yaml": PlaceKind.YAML,
+    "yml": PlaceKind.YAML,
+    "py": PlaceKind.PYTHON,
 }
 
 
@@ -50,8 +57,11 @@ def write(run: Run, parameters: Mapping[str, Any]) -> Change:
         if setting is None or not setting.explicit:
             added[name] = value
         elif setting.value_location is not None and setting.text:
-            new = _value(run.place.kind, value)
-            replaced.append(Edit(setting.value_location, setting.text, new))
+            new = _replacement(run.place.kind, setting, value)
+            if new is None:
+                exact = False
+            else:
+                replaced.append(Edit(setting.value_location, setting.text, new))
         else:
             exact = False
     lines = [line(framework, run.place.kind, name, value) for name, value in parameters.items()]
@@ -97,6 +107,18 @@ def _value(kind: PlaceKind, value: Any) -> str:
     return str(value)
 
 
+def _replacement(kind: PlaceKind, setting: Setting, value: Any) -> Optional[str]:
+    """What takes the place of a setting's text, in the language of the file it stands in."""
+    assert setting.value_location is not None
+    suffix = setting.value_location.path.rpartition(".")[2].lower()
+    kind = _OF_SUFFIX.get(suffix, kind)
+    text = _value(kind, value)
+    if kind is not PlaceKind.JSON or not isinstance(setting.value, str):
+        return text
+    # A JSON string's text stands between its quotes.
+    return text[1:-1] if isinstance(value, str) else None
+
+
 def _join(kind: PlaceKind, lines: list[str]) -> str:
     if kind is PlaceKind.FLAGS:
         return " \\\n".join(lines)
@@ -127,20 +149,12 @@ def _keyword_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, .
     own = [a for a in arguments if a.location.path == call.location.path]
     separator = ", "
     if own and all(a.location.line > call.location.line for a in own):
-        separator = ",\n" + " " * (own[-1].location.column - 1 - _keyword_width(call, own[-1]))
+        separator = ",\n" + " " * (own[-1].location.column - 1)
     body = separator.join(lines)
     if not arguments:
         return (Edit(call.insert_at, "", body),)
     lead = separator[1:] if call.ends_with_comma else separator
     return (Edit(call.insert_at, "", lead + body + ("," if call.ends_with_comma else "")),)
-
-
-def _keyword_width(call: Any, argument: Any) -> int:
-    """Columns before the value: ``name=`` of a keyword argument."""
-    for name, keyword in call.keywords.items():
-        if keyword is argument:
-            return len(name) + 1
-    return 0
 
 
 def _mapping_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, ...]]:

@@ -119,12 +119,15 @@ class Interpreter:
     def run_words(
         self, fields: Sequence[Field], *, function: str = "", conditional: bool = False
     ) -> None:
-        """Note the commands that an argument vector starts."""
+        """Note the commands that an argument vector starts; they have no end to write at."""
         if fields:
             last = fields[-1]
             context = _Context(last.source, conditional, function)
             end = last.source.end(last.offset + len(last.text))
+            noted = len(self.commands)
             self._command(list(fields), {}, Simple(0), context, end)
+            # A further flag would be a further element of the list, not text behind the last.
+            self.commands[noted:] = [replace(made, end=None) for made in self.commands[noted:]]
 
     def assign(self, source: Source, made: Assignment, *, exported: bool = True) -> None:
         """Set a variable as an assignment in ``source`` does."""
