@@ -525,3 +525,20 @@ def test_places_are_the_same_when_libcst_asks_for_more(monkeypatch: pytest.Monke
     expected = read(STEPS)
     monkeypatch.setattr(_python_positions, "counted_spans", lambda module, length: None)
     assert read(STEPS) == expected
+
+
+def test_functions_of_kernel_libraries_survive_thinning():
+    source = (
+        "from liger_kernel.transformers import apply_liger_kernel_to_llama as apply\n"
+        "import peft\n\n\n"
+        "def build(model):\n    apply()\n    return peft.get_peft_model(model, cfg)\n"
+    )
+    names = [call.name for call in read_python(source, "train.py").calls]
+    assert "liger_kernel.transformers.apply_liger_kernel_to_llama" in names
+    assert "peft.get_peft_model" in names
+
+
+def test_a_long_triple_quoted_string_is_not_deep():
+    body = "\n".join(f"line {number}" for number in range(400))
+    source = f'import torch\n\n\ndef f():\n    text = f"""{body}\n{{x}}"""\n    torch.save(text)\n'
+    assert read_python(source, "train.py").problems == ()

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 import re
 
+CALLED_LIBRARIES = frozenset(
+    [
+        "liger_kernel",
+        "unsloth",
+        "peft",
+        "flash_attn",
+        "bitsandbytes",
+        "torchao",
+        "transformer_engine",
+        "apex",
+        "xformers",
+    ]
+)
+"""Libraries whose plain functions change how a run computes (apply_liger_kernel_to_llama)."""
+
 FIELD_LIBRARIES = frozenset(
     """
     torch torchvision torchaudio torchdata torchtune torchtitan torchao torch_npu torchrun

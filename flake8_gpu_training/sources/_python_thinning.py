@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from flake8_gpu_training.sources._python_interest import (
+    CALLED_LIBRARIES,
     FIELD_LIBRARIES,
     HOT_METHODS,
     LOADER_TRACE,
@@ -400,7 +401,7 @@ class _Thinner:
         if self._size(statement) < _LARGE_STATEMENT:
             return False
         inner = {id(child) for block in blocks for child in block}
-        return expression_depth(statement, inner) > MAX_EXPRESSION_DEPTH
+        return expression_depth(statement, inner, self.lines) > MAX_EXPRESSION_DEPTH
 
 
 class _Binders:
@@ -426,7 +427,10 @@ class _Binders:
         return self._tables[owner]
 
 
-def expression_depth(statement: ast.AST, leave_out: set[int]) -> int:
+_LITERAL_STARTS = re.compile(r"\s*[rbfuRBFU]{0,2}[\"']")
+
+
+def expression_depth(statement: ast.AST, leave_out: set[int], lines: Sequence[str]) -> int:
     """Nesting depth that a statement's own expressions have in LibCST, without recursion.
 
     Where ``ast`` is flat LibCST nests: ``a and b and c``, adjacent string literals.
@@ -438,8 +442,8 @@ def expression_depth(statement: ast.AST, leave_out: set[int]) -> int:
         if isinstance(node, ast.BoolOp):
             depth += len(node.values)
         elif isinstance(node, (ast.Constant, ast.JoinedStr)):
-            # Literals one to a line; a long triple-quoted one is deep by mistake.
-            depth += (node.end_lineno or node.lineno) - node.lineno
+            span = lines[node.lineno : node.end_lineno]
+            depth += sum(1 for line in span if _LITERAL_STARTS.match(line))
         deepest = max(deepest, depth)
         stack.extend(
             (child, depth + 1) for child in ast.iter_child_nodes(node) if id(child) not in leave_out
@@ -451,7 +455,8 @@ def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str],
     """Names whose calls are of interest: taken from, or modules of, the field's libraries.
 
     torch itself is left out: nearly every line of a model calls it, and what matters of it
-    is in the table of calls.
+    is in the table of calls. Of most libraries only classes count; of those in
+    CALLED_LIBRARIES every function does.
     """
     names: set[str] = set()
     modules: set[str] = set()
@@ -463,7 +468,8 @@ def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str],
         elif not node.level and node.module and _of_interest(node.module):
             for alias in node.names:
                 name = alias.asname or alias.name
-                if name[:1].isupper() or name.endswith(_ENTRY_SUFFIXES):
+                wanted = name[:1].isupper() or name.endswith(_ENTRY_SUFFIXES)
+                if wanted or node.module.partition(".")[0] in CALLED_LIBRARIES:
                     names.add(name)
     return names, modules
 
