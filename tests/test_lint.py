@@ -6,8 +6,10 @@ import ast
 import dataclasses
 import json
 import os
+import subprocess
 
 import pytest
+import yaml
 
 from flake8_gpu_training import cli
 from flake8_gpu_training.checks.registry import all_checks
@@ -174,6 +176,63 @@ def test_the_diff_leaves_argument_vectors_alone(tmp_path, capsys, monkeypatch):
     (tmp_path / "Dockerfile").write_text(f"FROM python:3.11\nCMD {json.dumps(words)}\n")
     assert lint(capsys, ".")[0] == 1
     assert diff_of(tmp_path, capsys) == ""
+
+
+def test_the_diff_sets_the_attention_where_the_model_is_loaded(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = TRAINER.format(arguments='"out"')
+    text = text.replace('2.5-7B"', '2.5-7B", attn_implementation="eager"')
+    (tmp_path / "train.py").write_text(text)
+    diff = diff_of(tmp_path, capsys)
+    assert '2.5-7B", attn_implementation="flash_attention_2")' in diff
+    assert diff.count("flash_attention_2") == 1
+
+
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    spec:
+      containers:
+      - name: train
+        image: train
+        resources: {limits: {nvidia.com/gpu: 8}}
+"""
+SWIFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f'command: ["bash", "-c"]\n        args:\n        - |\n          {SWIFT}\n',
+        f'command: ["bash", "-c", "{SWIFT}"]\n',
+        f"command: {json.dumps(SWIFT.split())}\n",
+    ],
+)
+def test_the_diff_keeps_a_job_file_valid(tmp_path, capsys, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "job.yaml").write_text(f"{JOB}        {command}")
+    diff = diff_of(tmp_path, capsys)
+    if diff:
+        (tmp_path / "change.patch").write_text(diff)
+        subprocess.run(["git", "apply", "change.patch"], check=True)
+    job = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    words = [*container["command"], *container.get("args", [])]
+    assert words[0] in ("bash", "swift")
+    assert ("--packing" in words[-1]) is (words[0] == "bash")
+
+
+def test_the_diff_adds_nothing_to_a_mapping_that_is_merged(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = "model: Qwen/Qwen2.5-7B-Instruct\ntrain_type: lora\n<<: {packing: false}\n"
+    (tmp_path / "recipe.yaml").write_text(recipe)
+    (tmp_path / "train.sh").write_text("swift sft --config recipe.yaml\n")
+    diff = diff_of(tmp_path, capsys)
+    assert "\n+dataloader_num_workers: 4\n" in diff
+    assert not any(line.startswith("+<<") and "workers" in line for line in diff.splitlines())
 
 
 def test_a_named_pipe_is_not_waited_for(project, capsys):

@@ -159,6 +159,8 @@ def prefixed(run: Run, processes: int) -> tuple[Edit, ...]:
     command = run.command
     if command is None or command.wrappers or command.name not in ("swift", "megatron"):
         return ()
+    if command.end is None:  # the elements of a list: no shell reads the assignment
+        return ()
     return (Edit(command.location, "", f"NPROC_PER_NODE={processes} "),)
 
 
@@ -167,7 +169,7 @@ def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
     given = call.keywords.get(name)
     settings = {}
     if given is not None:
-        place = given.location if given.text else None
+        place = (given.value_location or given.location) if given.text else None
         settings[name] = Setting(
             name, given.value, given.location, text=given.text, value_location=place
         )

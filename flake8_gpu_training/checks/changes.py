@@ -134,11 +134,22 @@ def _insertion(
     if place.kind is PlaceKind.FLAGS:
         if place.command is None or place.command.end is None:
             return None
+        end = place.command.end
+        if end.path.endswith((".yaml", ".yml")):
+            return _flags_in_yaml(end, lines)
         new = "".join(f" \\\n    {text}" for text in lines)
-        return (Edit(place.command.end, "", new),)
+        return (Edit(end, "", new),)
     if place.kind is PlaceKind.PYTHON:
         return _keyword_insertion(place, lines)
     return _mapping_insertion(place, lines)
+
+
+def _flags_in_yaml(end: Location, lines: list[str]) -> Optional[tuple[Edit, ...]]:
+    """Flags on the command's own line, which leaves a script in YAML its indentation."""
+    new = "".join(f" {text}" for text in lines)
+    if any(mark in new for mark in ("'", '"', ": ", " #")):
+        return None
+    return (Edit(end, "", new),)
 
 
 def _keyword_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, ...]]:
@@ -160,7 +171,7 @@ def _keyword_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, .
 def _mapping_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, ...]]:
     if place.document is None:
         return None
-    anchor = _last_plain_entry(place.document.root)
+    anchor = _last_plain_entry(place.document.root, block=place.kind is PlaceKind.YAML)
     if anchor is None:
         return None
     at = Location(anchor.location.path, anchor.location.line, anchor.location.column)
@@ -169,10 +180,18 @@ def _mapping_insertion(place: Place, lines: list[str]) -> Optional[tuple[Edit, .
     return (Edit(at, "", "".join(text + end for text in lines)),)
 
 
-def _last_plain_entry(root: Node) -> Optional[Entry]:
-    """The last top-level key that starts a line of its own: new keys go right above it."""
+def _last_plain_entry(root: Node, block: bool) -> Optional[Entry]:
+    """The last top-level key that starts a line of its own: new keys go right above it.
+
+    In a ``block`` mapping the keys stand below each other; those merged from elsewhere do not.
+    """
+    own = [e for e in root.mapping.values() if not block or _starts_alike(e, root)]
     lines: dict[int, int] = {}
-    for entry in root.mapping.values():
+    for entry in own:
         lines[entry.location.line] = lines.get(entry.location.line, 0) + 1
-    alone = [e for e in root.mapping.values() if lines[e.location.line] == 1]
+    alone = [e for e in own if lines[e.location.line] == 1]
     return max(alone, key=lambda e: e.location.line, default=None)
+
+
+def _starts_alike(entry: Entry, root: Node) -> bool:
+    return entry.location.column == root.location.column

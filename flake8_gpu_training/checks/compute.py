@@ -12,6 +12,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    keyword_change,
     of_training,
     off,
     on,
@@ -138,7 +139,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     priority = _flash_priority(written, dense, long and not single)
     condition = "" if gpu(run) is not None else " (Ampere or newer)"
     explicit_sdpa = written == "sdpa" and setting.explicit
-    return advise(
+    answer = advise(
         run,
         _why_flash(written, single) + condition,
         Text(f"当前注意力实现：{written}", f"attention: {written}"),
@@ -155,6 +156,24 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
         parameters=_attention_parameters(run),
         impact=None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA),
     )
+    return _where_the_model_is_loaded(run, answer) if setting.explicit else answer
+
+
+def _where_the_model_is_loaded(run: Run, answer: Judgement) -> Judgement:
+    """The advice with its change in the call that chose the attention, not in the arguments
+    of the trainer, which do not know it."""
+    if run.framework not in ("hf_trainer", "generic") or "attn_implementation" in run.settings:
+        return answer
+    loads = (c for c in decoder_loads(run) if "attn_implementation" in c.keywords)
+    call = next(loads, None)
+    if call is not None:
+        change = keyword_change(run, call, "attn_implementation", "flash_attention_2")
+    elif answer.change is not None:
+        change = replace(answer.change, edits=())
+    else:
+        return answer
+    findings = tuple(replace(finding, change=change) for finding in answer.findings)
+    return replace(answer, change=change, findings=findings)
 
 
 def _why_flash(written: str, single: bool) -> str:
