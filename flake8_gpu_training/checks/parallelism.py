@@ -528,8 +528,7 @@ def _zero_plus_plus(run: Run) -> Judgement:
         return cannot_tell(run.launcher.processes)
     return advise(
         run,
-        f"ZeRO-3 gathers weights across {count} nodes in every layer; "
-        "a second partition inside the node keeps that on NVLink",
+        f"ZeRO-3 gathers each layer's weights across {count} nodes; this keeps it inside the node",
         Text(f"{count} 机 ZeRO-3，权重跨节点收集", f"ZeRO-3 gathers weights across {count} nodes"),
         Text(
             f"启用 ZeRO++：zero_hpz_partition_size 设为每机卡数 {size}",
