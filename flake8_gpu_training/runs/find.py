@@ -53,7 +53,7 @@ _EXAMPLE = re.compile(r"(?i)(?:^|/)(?:\w*examples?|docs?|tutorials?|recipes?|ben
 _SPECIAL = re.compile(
     r"(?i)(?:^|[/_.-])(?:ascend|npu|rocm|hpu|xpu|kt|ktransformers|ray|megatron|experimental|extras?"
     r"|mcore|custom|notebooks?|research|multi_?nodes?|multinode|elastic|docker|async|moe|int8|fp8"
-    r"|agent|tools?|plugin|internal|legacy|v\d+_\d+)(?:[/_.-]|$)"
+    r"|agent|tools?|plugin|internal|seq_?cls|embedding|reranker|cached_\w+|legacy|v\d+_\d+)(?:[/_.-]|$)"
 )
 _KIND_RANK = {RunKind.TRAIN: 0, RunKind.SERVE: 1, RunKind.INFER: 2, RunKind.OTHER: 3}
 
@@ -271,8 +271,8 @@ class _Finder:
         In turn: it trains, with the framework detected, and somebody wrote its settings;
         it is no trial, evaluation or benchmark by name; it is the user's own rather than an
         example; a script or configuration file rather than a notebook or a bare program.
-        Among examples the plain ones come first (:func:`_oddity`). Then the run about which
-        most is written, the shallower path, and the order of paths decide.
+        Among examples the plain and shallow ones come first (:func:`_oddity`). Then the run
+        about which most is written, the shallower path, and the order of paths decide.
         """
         path = run.location.path
         detected = self.detection.training if self.detection is not None else run.framework
@@ -286,7 +286,7 @@ class _Finder:
             is_example,
             path.endswith(".ipynb"),
             run.command is None and run.place.document is None,
-            _oddity(run) if is_example else 0,
+            _oddity(run) if is_example else (),
             -(_written(run) + 3 * bool(size and size > 1)),
             path.count("/"),
             run.location,
@@ -307,6 +307,7 @@ def _oddity(run: Run) -> tuple[int, ...]:
         run.command is None,
         tuning not in ("lora", "full"),
         run.value("quantization_method", "none") != "none",
+        path.count("/"),
     )
 
 
