@@ -636,10 +636,10 @@ class _View:
             return ""
         return self.t(
             "峰值由一批中最长的样本决定，数据长度不在配置中，故给出两种情形："
-            f"指令数据多不超过 {found.sample_length} token；最坏情形是样本达到上限 "
-            f"{found.max_length} token。",
+            f"假设为常见的指令数据（最长约 {found.sample_length} token），以及样本达到上限 "
+            f"{found.max_length} token 的最坏情形。",
             "The longest sample of a batch makes the peak, and the files do not tell how long the "
-            f"data are, so here are two cases: instruction data, seldom above "
+            f"data are, so here are two cases: instruction data as usual, assumed to stay below "
             f"{found.sample_length} tokens, and samples that reach the limit of "
             f"{found.max_length} tokens.",
         )
