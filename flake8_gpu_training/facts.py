@@ -83,6 +83,7 @@ class Setting:
 
     @property
     def known(self) -> bool:
+        """Whether the value is known."""
         return known(self.value)
 
     @property
@@ -196,6 +197,7 @@ class Import:
 
     @property
     def dotted(self) -> str:
+        """The full dotted name that is imported."""
         return f"{self.module}.{self.name}" if self.name else self.module
 
 
@@ -320,10 +322,12 @@ class Command:
 
     @property
     def name(self) -> str:
+        """The program's name, as known."""
         return self.words[0].text if self.words else ""
 
     @property
     def text(self) -> str:
+        """The command on one line."""
         return " ".join(word.text for word in self.words)
 
 
