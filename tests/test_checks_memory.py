@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from checks_support import hand_made, items_of, judged, runs_alone, status
+from checks_support import findings, hand_made, items_of, judged, runs_alone, runs_of, status
 from test_checks_parallelism import EIGHT_A100, FULL, LORA
 
 from flake8_gpu_training.checks.base import Priority, Status
@@ -266,3 +266,20 @@ def test_an_unpinned_offload_is_found_in_the_dict() -> None:
     (good,) = runs_alone(text.replace("PINNED", "True"))
     assert [finding.location.line for finding in judged(bad, "GPU210").findings] == [5]
     assert judged(good, "GPU210").findings == ()
+
+
+def test_lightning_is_told_the_precision_by_its_trainer(tmp_path):
+    source = (
+        "import lightning as L\nimport torch\nfrom torch.utils.data import DataLoader\n\n\n"
+        "class Net(L.LightningModule):\n"
+        "    def training_step(self, batch, index):\n"
+        "        return self.model(batch).mean()\n\n\n"
+        "def main():\n"
+        "    trainer = L.Trainer(accelerator='gpu', devices=2, max_epochs=5)\n"
+        "    loader = DataLoader(data, batch_size=8, num_workers=4, pin_memory=True)\n"
+        "    trainer.fit(Net(), loader)\n\n\nmain()\n"
+    )
+    found = findings(runs_of(tmp_path, {"train.py": source}), "GPU201")
+    assert [finding.message.partition(":")[0] for finding in found] == [
+        'set precision="bf16-mixed" of the Lightning Trainer'
+    ]

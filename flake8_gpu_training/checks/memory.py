@@ -13,6 +13,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    keyword_change,
     no_mistake,
     of_training,
     off,
@@ -82,13 +83,27 @@ def _mixed_precision(run: Run) -> Judgement:
             f"turn on {best.upper()} mixed precision (FP16 before Ampere)",
         ),
         practices={"precision": best},
-        snippet=Snippet(
-            "run the forward pass under torch.autocast",
-            'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(**batch).loss',
-        ),
+        snippet=_lightning_precision(run, best) or _AUTOCAST,
         variant=best,
         at=setting,
     )
+
+
+_AUTOCAST = Snippet(
+    "run the forward pass under torch.autocast",
+    'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(**batch).loss',
+)
+
+
+def _lightning_precision(run: Run, best: str) -> Optional[Snippet]:
+    """Lightning enters autocast itself: its Trainer is told the precision."""
+    trainer = first_call(run, "lightning.Trainer", ".pytorch.Trainer", "pytorch_lightning.Trainer")
+    if trainer is None:
+        return None
+    value = {"bf16": "bf16-mixed", "fp16": "16-mixed"}[best]
+    change = keyword_change(run, trainer, "precision", value)
+    instruction = f'set precision="{value}" of the Lightning Trainer'
+    return Snippet(instruction, change.text, change.language, change.edits)
 
 
 def _half_either_way(run: Run, setting: Setting) -> Judgement:
