@@ -270,12 +270,15 @@ def test_an_unpinned_offload_is_found_in_the_dict() -> None:
 
 def test_lightning_is_told_the_precision_by_its_trainer(tmp_path):
     source = (
-        "import lightning as L\nimport torch\nfrom torch.utils.data import DataLoader\n\n\n"
+        "import lightning as L\nimport torchvision\nfrom torch.utils.data import DataLoader\n\n\n"
         "class Net(L.LightningModule):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.model = torchvision.models.resnet50()\n\n"
         "    def training_step(self, batch, index):\n"
         "        return self.model(batch).mean()\n\n\n"
         "def main():\n"
-        "    trainer = L.Trainer(accelerator='gpu', devices=2, max_epochs=5)\n"
+        "    trainer = L.Trainer(accelerator='gpu', devices=2, precision='32-true')\n"
         "    loader = DataLoader(data, batch_size=8, num_workers=4, pin_memory=True)\n"
         "    trainer.fit(Net(), loader)\n\n\nmain()\n"
     )
