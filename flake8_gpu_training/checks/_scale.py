@@ -219,7 +219,7 @@ def is_trainer_class(run: Run) -> bool:
     if not loops:
         return False
     if all(loop.iterable in _STEP_METHODS for loop in loops):
-        return True
+        return not any("fit" in program.methods for program in run.python)
     return not any(_COMPUTES_GRADIENTS & set(program.methods) for program in run.python)
 
 
@@ -228,6 +228,12 @@ _COMPUTES_GRADIENTS = frozenset(
 )
 _STEP_METHODS = ("compute_loss", "training_step")
 _EVALUATIONS = ("evaluate", "predict")
+
+
+def is_for_tpus(run: Run) -> bool:
+    """Whether the program drives XLA devices itself and nothing in it names CUDA."""
+    words = [program.mentions for program in run.python if program.mentions is not None]
+    return any("torch_xla" in found for found in words) and not any("cuda" in w for w in words)
 
 
 def only_evaluates(run: Run) -> bool:
