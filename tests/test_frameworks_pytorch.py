@@ -176,6 +176,8 @@ trainer.fit(model)
 def test_lightning_trains_in_float32_unless_told() -> None:
     text = "import lightning as L\ntrainer = L.Trainer(devices=8)\ntrainer.fit(model)\n"
     assert values(run_of("generic", python=text))["precision"] == "fp32"
+    on_cpu = text.replace("devices=8", 'accelerator="cpu"')
+    assert "precision" not in values(run_of("generic", python=on_cpu))
     open_call = "import lightning as L\ntrainer = L.Trainer(**options)\ntrainer.fit(model)\n"
     assert "precision" not in values(run_of("generic", python=open_call))
 

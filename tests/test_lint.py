@@ -235,6 +235,12 @@ def test_the_diff_adds_nothing_to_a_mapping_that_is_merged(tmp_path, capsys, mon
     assert not any(line.startswith("+<<") and "workers" in line for line in diff.splitlines())
 
 
+def test_a_program_for_tpus_is_given_no_advice_about_gpus(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("import torch_xla\n" + TRAINER.format(arguments='"out"'))
+    assert lint(capsys, ".")[0] == 0
+
+
 def test_a_named_pipe_is_not_waited_for(project, capsys):
     os.mkfifo(project / "pipe.yaml")
     (project / "train.sh").write_text(SCRIPT + "swift sft --config pipe.yaml\n")

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional, Union
 
 from flake8_gpu_training.checks import changes
-from flake8_gpu_training.checks._scale import is_trainer_class, is_trial, only_evaluates
+from flake8_gpu_training.checks._scale import (
+    is_for_tpus,
+    is_trainer_class,
+    is_trial,
+    only_evaluates,
+)
 from flake8_gpu_training.checks.base import (
     Change,
     Edit,
@@ -27,6 +32,7 @@ from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 Judge = Callable[[Run], Judgement]
 
 _NO_TRAINING = Text("该任务不做训练", "this job does not train")
+_TPU = Text("在 TPU 上训练", "it trains on TPUs")
 _TRIAL = Text("试运行（步数很少或在 CPU 上）", "a trial run (a few steps, or on the CPU)")
 _ALONE = Text(
     "仅看到单个文件，无法得知启动方式与其他配置",
@@ -194,6 +200,8 @@ def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], 
             judgement = judge(run)
             if judgement.status not in (Status.RECOMMENDED, Status.PARTIAL):
                 return judgement
+            if is_for_tpus(run):
+                return cannot_apply(_TPU)
             if is_trial(run):
                 return off(_TRIAL)
             if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):

@@ -287,6 +287,9 @@ def _of_lightning(program: _Program) -> Optional[Setting]:
     if argument is None:
         if call.is_open or _keyword(call, "plugins") is not None:
             return Setting("precision", Unknown("arguments of the Trainer are not all known"))
+        device = _keyword(call, "accelerator")
+        if device is not None and device.value in ("cpu", "tpu", "mps", "hpu"):
+            return None
         note = "Lightning: precision 32-true unless set"
         return Setting("precision", "fp32", None, Origin.DEFAULT, note)
     if not known(argument.value):
