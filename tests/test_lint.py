@@ -235,6 +235,17 @@ def test_the_diff_adds_nothing_to_a_mapping_that_is_merged(tmp_path, capsys, mon
     assert not any(line.startswith("+<<") and "workers" in line for line in diff.splitlines())
 
 
+def test_arguments_that_a_class_sets_itself_are_not_missed(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = (
+        "class Arguments(TrainingArguments):\n    def __post_init__(self):\n"
+        "        self.bf16 = True\n        super().__post_init__()\n\n\nargs = Arguments("
+    )
+    text = TRAINER.format(arguments='"out"').replace("args = TrainingArguments(", own)
+    (tmp_path / "train.py").write_text(text)
+    assert "bf16" not in lint(capsys, ".")[1].out
+
+
 def test_a_program_for_tpus_is_given_no_advice_about_gpus(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("import torch_xla\n" + TRAINER.format(arguments='"out"'))

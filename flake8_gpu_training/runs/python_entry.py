@@ -241,7 +241,10 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
         found = True
         parents = _lineage(call.method, classes)
         owner = "swift" if call.name.startswith("swift.") else framework
-        yield Entry(owner, RunKind.TRAIN, call.location, call, False, parents, is_open=call.is_open)
+        # A class of the project may set anything while an object of it is made.
+        sets = any(m in item.methods for item in parents for m in ("__init__", "__post_init__"))
+        is_open = call.is_open or sets
+        yield Entry(owner, RunKind.TRAIN, call.location, call, False, parents, is_open=is_open)
     if found:
         return
     for call in parsers:
