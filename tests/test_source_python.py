@@ -59,6 +59,14 @@ def test_code_that_is_switched_off_is_not_read(test: str) -> None:
     assert call(facts, "trl.SFTConfig").keywords["bf16"].value is True
 
 
+def test_an_imported_name_that_is_bound_to_a_call_is_something_else() -> None:
+    facts = read(
+        "from functools import partial\nfrom torch.utils.data import DataLoader\n"
+        "DataLoader = partial(DataLoader, num_workers=8)\nloader = DataLoader(dataset)\n"
+    )
+    assert not list(facts.calls_to("torch.utils.data.DataLoader"))
+
+
 def test_imports_inside_functions_and_try_are_seen() -> None:
     facts = read(
         "try:\n    import deepspeed\nexcept ImportError:\n    deepspeed = None\n"

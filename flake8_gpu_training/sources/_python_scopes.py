@@ -101,9 +101,14 @@ class Scope:
         return None, []
 
     def imported(self, name: str) -> str:
-        """The dotted name that ``name`` was imported as, or nothing."""
+        """The dotted name that ``name`` was imported as, or nothing.
+
+        Bound to the result of a call as well (``DataLoader = partial(DataLoader, ...)``), it
+        is something else.
+        """
         for scope in self.visible():
-            if name in scope.imports:
+            made = (binding.value for binding in scope.bindings.get(name, ()))
+            if name in scope.imports and not any(isinstance(value, cst.Call) for value in made):
                 return scope.imports[name]
             if name in scope.bindings or name in scope.definitions:
                 return ""
