@@ -246,6 +246,17 @@ def test_arguments_that_a_class_sets_itself_are_not_missed(tmp_path, capsys, mon
     assert "bf16" not in lint(capsys, ".")[1].out
 
 
+def test_the_diff_turns_on_bf16_for_the_trainer_and_deepspeed_alike(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ds.json").write_text(
+        '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": false}}'
+    )
+    (tmp_path / "train.py").write_text(TRAINER.format(arguments='"out", deepspeed="ds.json"'))
+    diff = diff_of(tmp_path, capsys)
+    assert ('"enabled": true' in diff) is ("bf16=True" in diff)
+    assert "bf16=True" in diff
+
+
 def test_a_program_for_tpus_is_given_no_advice_about_gpus(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text("import torch_xla\n" + TRAINER.format(arguments='"out"'))

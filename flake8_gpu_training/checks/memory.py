@@ -73,7 +73,7 @@ def _mixed_precision(run: Run) -> Judgement:
         )
     best = "fp16" if kind is not None and not kind.bf16 else "bf16"
     older = "" if kind is not None else " (fp16 before Ampere)"
-    return advise(
+    answer = advise(
         run,
         f"no mixed precision is on; tensor cores run 16-bit products several times "
         f"faster than FP32{older}",
@@ -87,6 +87,7 @@ def _mixed_precision(run: Run) -> Judgement:
         variant=best,
         at=setting,
     )
+    return _with_deepspeed(run, answer, f"{best}.enabled")
 
 
 _AUTOCAST = Snippet(
@@ -104,6 +105,18 @@ def _lightning_precision(run: Run, best: str) -> Optional[Snippet]:
     change = keyword_change(run, trainer, "precision", value)
     instruction = f'set precision="{value}" of the Lightning Trainer'
     return Snippet(instruction, change.text, change.language, change.edits)
+
+
+def _with_deepspeed(run: Run, answer: Judgement, dotted: str) -> Judgement:
+    """The advice with DeepSpeed's own switch, which has to agree or the trainer refuses."""
+    node = run.deepspeed.get(dotted) if run.deepspeed is not None else None
+    if run.deepspeed is None or node is None or node.value is not False or answer.change is None:
+        return answer
+    edits = replacement(run.deepspeed, dotted, True).edits
+    both = (*answer.change.edits, *edits) if answer.change.edits and edits else ()
+    change = replace(answer.change, edits=both)
+    findings = tuple(replace(finding, change=change) for finding in answer.findings)
+    return replace(answer, change=change, findings=findings)
 
 
 def _half_either_way(run: Run, setting: Setting) -> Judgement:

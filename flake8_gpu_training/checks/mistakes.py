@@ -318,7 +318,7 @@ def _mismatches(run: Run) -> Iterator[Fault]:
 def _same(theirs: Any, ours: Any) -> bool:
     if isinstance(theirs, bool) or isinstance(ours, bool):
         return theirs is ours
-    return isinstance(theirs, (int, float)) and float(theirs) == float(ours)
+    return isinstance(theirs, (int, float)) and theirs == ours
 
 
 def _arithmetic(run: Run) -> Iterator[Fault]:
