@@ -59,6 +59,11 @@ def test_code_that_is_switched_off_is_not_read(test: str) -> None:
     assert call(facts, "trl.SFTConfig").keywords["bf16"].value is True
 
 
+def test_a_syntax_error_is_told_at_its_line() -> None:
+    (problem,) = read("import torch\nprint 'x'\nexec 'a'\n").problems
+    assert problem.location.line == 2
+
+
 def test_an_imported_name_that_is_bound_to_a_call_is_something_else() -> None:
     facts = read(
         "from functools import partial\nfrom torch.utils.data import DataLoader\n"

@@ -143,6 +143,7 @@ def _read_text(
         facts = FactBuilder(collect(module), positions, path, thinned.methods).build()
         problems.extend(_too_deep(line, path) for line in thinned.too_deep)
         return replace(facts, mentions=mentions_in(text), problems=tuple(problems))
+    line = _broken_line(text) or line
     message = f"invalid syntax in line {line}"
     problems.append(_problem(ProblemKind.SYNTAX, message, path, line))
     return PythonFile(path, problems=tuple(problems))
@@ -150,6 +151,19 @@ def _read_text(
 
 def _normal(text: str) -> str:
     return _NEWLINES.sub("\n", text.lstrip("\ufeff"))
+
+
+def _broken_line(text: str) -> Optional[int]:
+    """Where Python itself sees the error: LibCST may name the statement before."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return error.lineno or None
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return None
 
 
 def _parse(text: str) -> Optional[ast.Module]:
