@@ -128,7 +128,7 @@ def _parameters(text: str) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     root = Path(arguments.project)
-    if not root.is_dir():
+    if not arguments.project or not root.is_dir():
         raise UsageError(f"no such project folder: {arguments.project}")
     folder = _output_folder(root, arguments.output_dir)
     _check_writable(folder)

@@ -555,3 +555,9 @@ def test_a_long_triple_quoted_string_is_not_deep():
     body = "\n".join(f"line {number}" for number in range(400))
     source = f'import torch\n\n\ndef f():\n    text = f"""{body}\n{{x}}"""\n    torch.save(text)\n'
     assert read_python(source, "train.py").problems == ()
+
+
+@pytest.mark.parametrize("literal", [r'"\--lr"', r'"\N{no such name}"', r"'\x'"])
+def test_odd_escapes_neither_warn_nor_fail(literal):
+    source = f"import torch, argparse\np = argparse.ArgumentParser()\np.add_argument({literal})\n"
+    read_python(source, "train.py")

@@ -347,6 +347,11 @@ def _liger(run: Run) -> Judgement:
     return _advise_liger(run, setting)
 
 
+# ms-swift 4.6 and LLaMA-Factory 0.9.6.dev0 (train/sft/trainer.py): losses of their own, over logits
+# that Liger's fused loss would not store.
+_LOSSES_OF_LOGITS = ("enable_dft_loss", "use_dft_loss", "use_asft_loss", "use_eaft_loss")
+
+
 def _advise_liger(run: Run, setting: Setting) -> Judgement:
     supported = liger_supports(run)
     if supported is None:
@@ -355,8 +360,8 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
     if task(run) != "causal_lm" or not predicts_tokens(run):
         return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
-    if is_on(parameter(run, "enable_dft_loss", default=False)):
-        return off(Text("DFT 损失需要完整 logits", "the DFT loss takes the full logits"))
+    if any(is_on(parameter(run, name, default=False)) for name in _LOSSES_OF_LOGITS):
+        return off(Text("该损失需要完整 logits", "its loss takes the full logits"))
     if trains_head(run):
         return off(
             Text(

@@ -89,7 +89,7 @@ class Evaluator:
         self._busy.add(id(node))
         try:
             return handler(node, scope)
-        except (ArithmeticError, TypeError, ValueError, LookupError):
+        except (ArithmeticError, TypeError, ValueError, LookupError, SyntaxError):
             return self._unknown(node)
         finally:
             self._busy.discard(id(node))

@@ -526,7 +526,7 @@ def _is_main_test(test: cst.BaseExpression) -> bool:
         return False
     sides = (test.left, test.comparisons[0].comparator)
     names = [side.value for side in sides if isinstance(side, cst.Name)]
-    texts = [side.evaluated_value for side in sides if isinstance(side, cst.SimpleString)]
+    texts = [side.raw_value for side in sides if isinstance(side, cst.SimpleString)]
     return names == ["__name__"] and texts == ["__main__"]
 
 

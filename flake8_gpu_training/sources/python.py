@@ -50,7 +50,7 @@ def read_python(text: Union[str, bytes], path: str, tree: Optional[ast.AST] = No
     """
     problems: list[Problem] = []
     try:
-        with _uncollected():
+        with _undisturbed():
             return _read(text, path, tree, problems)
     except (RecursionError, MemoryError):
         problems.append(_problem(ProblemKind.TOO_DEEP, "nested too deeply to be read", path))
@@ -61,7 +61,7 @@ def read_imports(data: bytes, path: str) -> tuple[Import, ...]:
     """The imports of a Python source; costs a fraction of :func:`read_python`."""
     text = _normal(_decode(data, path, []))
     try:
-        with _uncollected():
+        with _undisturbed():
             tree = _parse(text) if _HAS_PLACES_OF_ALIASES and "\0" not in text else None
             if tree is not None:
                 from flake8_gpu_training.sources._python_imports import imports_of
@@ -73,12 +73,17 @@ def read_imports(data: bytes, path: str) -> tuple[Import, ...]:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection: syntax trees are many objects, and none of them is in a cycle."""
+def _undisturbed() -> Iterator[None]:
+    """No garbage collection: syntax trees are many objects, and none of them is in a cycle.
+
+    Nor any warning of the compiler about the project's code (odd escapes in its strings).
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         if enabled:
             gc.enable()
@@ -156,9 +161,7 @@ def _normal(text: str) -> str:
 def _broken_line(text: str) -> Optional[int]:
     """Where Python itself sees the error: LibCST may name the statement before."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        ast.parse(text)
     except SyntaxError as error:
         return error.lineno or None
     except (ValueError, RecursionError, MemoryError):
@@ -168,9 +171,7 @@ def _broken_line(text: str) -> Optional[int]:
 
 def _parse(text: str) -> Optional[ast.Module]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError):
         return None
 
