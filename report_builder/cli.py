@@ -22,6 +22,7 @@ DONE, BELOW, WRONG_USAGE = 0, 1, 2
 _JSON, _HTML = "static-analysis-report.json", "static-analysis-report.html"
 _PATCH, _SARIF = "recommended.patch", "static-analysis-report.sarif"
 _SUMMARY_RECOMMENDATIONS = 5
+_FEWEST_PARAMETERS = 1_000_000
 _PRIORITY_ZH = {"high": "高", "medium": "中", "low": "低"}
 # Reading is Python code, which threads do not speed up, and no process may be started.
 _JOBS_HELP = "accepted so that scripts may pass it; files are read one after the other"
@@ -120,9 +121,11 @@ def _percent(text: str) -> float:
 def _parameters(text: str) -> int:
     from flake8_gpu_training.models import parameters_named
 
-    found = int(text) if text.isdigit() else parameters_named(text)
-    if not found or found < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of parameters, such as 7B")
+    found = int(text) if text.isascii() and text.isdigit() else parameters_named(text)
+    if not found or found < _FEWEST_PARAMETERS:  # "8" is a slip for "8B"
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of parameters, such as 7B, 350M or 7000000000"
+        )
     return found
 
 

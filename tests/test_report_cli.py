@@ -271,6 +271,7 @@ def test_relative_paths_stay_relative(project: Path, monkeypatch: pytest.MonkeyP
         (["demo", "--num-gpus", "0"], "--num-gpus"),
         (["demo", "--gpu-memory", "lots"], "--gpu-memory"),
         (["demo", "--model-params", "big"], "--model-params"),
+        (["demo", "--model-params", "8"], "such as 7B"),
         (["demo", "--fail-under", "101"], "--fail-under"),
         (["demo", "--lang", "fr"], "--lang"),
         (["demo", "--no-such-option"], "--no-such-option"),
