@@ -142,6 +142,9 @@ def _run(arguments: argparse.Namespace) -> int:
     with _progress(arguments.quiet) as progress:
         report = build(root, arguments.project, options, progress)
         files = _files(report, arguments.lang, arguments.sarif)
+    if report.launch_unmatched:
+        beside = "" if report.primary is None else f"; reporting on {report.primary.id}"
+        print(f"gpu-report: no run found for the launch command{beside}", file=sys.stderr)
     try:
         write_all(folder, files, _known_files())
     except OutputError as error:
@@ -300,7 +303,10 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
         share = "—" if audit.attainment is None else f"{audit.attainment:.0%}"
         lines.append(
             f"{audit.audit.heading.say(lang)}{t('：', ': ')}{audit.score:g}/{audit.maximum}"
-            + t(f"（达成度 {share}）", f" (attainment {share})")
+            + t(
+                f"（达成度 {share}，无法静态判断 {audit.unknown} 项）",
+                f" (attainment {share}; {audit.unknown} items could not be told)",
+            )
         )
     total = len(report.recommendations)
     plural = "" if total == 1 else "s"

@@ -95,7 +95,11 @@ def _chart(audit: ScoredAudit, lang: str) -> str:
     caption += f"/{audit.maximum}"
     if audit.attainment is not None:
         share = f"{audit.attainment:.0%}"
-        caption += f"（达成度 {share}）" if chinese else f" (attainment {share})"
+        caption += (
+            f"（达成度 {share}，无法静态判断 {audit.unknown} 项）"
+            if chinese
+            else f" (attainment {share}; {audit.unknown} items could not be told)"
+        )
     legend = (
         "条形为达成度（已得分 ÷ 可得分），右侧为得分/满分（达成度）"
         if chinese

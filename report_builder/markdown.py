@@ -399,7 +399,16 @@ class _View:
         ]
         joined = self.t("、", ", ").join(shares)
         whole = percent(audit.attainment)
-        return self.t(f"达成度 **{whole}**（{joined}）", f"Attainment **{whole}** ({joined})")
+        untold, unknown = "", audit.unknown
+        if unknown:
+            plural = "item" if unknown == 1 else "items"
+            untold = self.t(
+                f"；无法静态判断 {unknown} 项，不计入达成度",
+                f"; {unknown} {plural} could not be told and are left out",
+            )
+        return self.t(
+            f"达成度 **{whole}**（{joined}）{untold}", f"Attainment **{whole}** ({joined}){untold}"
+        )
 
     def fraction(self, category: ScoredCategory) -> str:
         """``score/max`` of a category."""
@@ -525,6 +534,8 @@ class _View:
         if len(command) > _SHOWN_COMMAND:
             head = command[:_SHOWN_COMMAND].rsplit(" ", 1)[0]
             shown = code(f"{head} …") + self.t("（全文见表后）", " (in full below)")
+        if report.launch_unmatched:
+            return shown + self.t("（未匹配到任何运行）", " (it matched no run)")
         if report.options.launch_command or report.primary is None:
             return shown
         place = cell(str(report.primary.location))

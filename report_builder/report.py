@@ -11,7 +11,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks.base import Change, Judgement, Priority, Status
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import Location
+from flake8_gpu_training.facts import Command, Location, known
 from flake8_gpu_training.frameworks.base import Evidence
 from flake8_gpu_training.frameworks.detection import detect
 from flake8_gpu_training.frameworks.registry import framework_of
@@ -21,7 +21,7 @@ from flake8_gpu_training.memory import MemoryEstimate, estimate
 from flake8_gpu_training.patches import unified_diff
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import with_profile
-from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.find import LAUNCH_PATH, find_runs
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.sources.shell import read_command_line
 from flake8_gpu_training.verdicts import Diagnostic, Verdict, diagnostics, judge
@@ -82,6 +82,8 @@ class Report:
     """The general audit of each engine's own run."""
     lines: Mapping[Location, str] = field(default_factory=dict)
     """The project's lines that recommendations without a ready change are about."""
+    launch_unmatched: bool = False
+    """A launch command was given, and it starts no run that could be read."""
 
     @property
     def framework_title(self) -> Text:
@@ -157,7 +159,26 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
         _engine_audits(engines, runs, judged),
         _quoted(root_of_files, recommendations),
+        bool(options.launch_command) and not _is_launched(project, primary, commands),
     )
+
+
+def _is_launched(project: Project, primary: Optional[Run], commands: Sequence[Command]) -> bool:
+    """Whether one of ``commands`` starts the primary run, itself or by its script."""
+    if primary is None:
+        return False
+    if primary.location.path == LAUNCH_PATH:
+        return True
+    for command in commands:
+        if primary.command is not None and primary.command.text == command.text:
+            return True
+        for word in command.words:
+            if not known(word.value) or not word.text or word.text.startswith("-"):
+                continue
+            path = project.find(word.text, "", command.directory) or word.text
+            if f"/{primary.location.path}".endswith(f"/{path}"):
+                return True
+    return False
 
 
 def _engine_audits(

@@ -68,6 +68,12 @@ class ScoredAudit:
     lost: float
     categories: tuple[ScoredCategory, ...]
 
+    @property
+    def unknown(self) -> int:
+        """Number of items that could not be told; they count for nothing."""
+        items = (item for category in self.categories for item in category.items)
+        return sum(item.status is Status.UNKNOWN for item in items)
+
 
 def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
     """The audit's scores, or None when no check serves any of its items."""

@@ -358,6 +358,31 @@ def test_a_launch_command_makes_the_primary_run(project: Path) -> None:
     assert primary["settings"]["tuner_type"]["value"] == "full"
 
 
+@pytest.mark.parametrize(
+    ("command", "warned"),
+    [("bash nosuch.sh", True), ("bash train.sh", False), ("swift sft --model a/b-7B", False)],
+)
+def test_a_launch_command_that_starts_no_run_is_told(
+    project: Path, capsys: pytest.CaptureFixture[str], command: str, warned: bool
+) -> None:
+    arguments = ["--quiet", "--lang", "en", "--launch-command", command]
+    assert main([str(project), *arguments]) == 0
+    errors = capsys.readouterr().err
+    assert ("no run found for the launch command; reporting on train.sh" in errors) is warned
+    assert errors.count("\n") == warned
+    text = (out_of(project) / MAIN).read_text(encoding="utf-8")
+    assert ("matched no run" in text) is warned
+
+
+def test_what_could_not_be_told_is_counted_beside_the_attainment(project: Path) -> None:
+    assert main([str(project), "--quiet"]) == 0
+    general = read_json(out_of(project))["audits"][0]
+    unknown = [i for c in general["categories"] for i in c["items"] if i["status"] == "unknown"]
+    text = (out_of(project) / MAIN).read_text(encoding="utf-8")
+    assert unknown
+    assert f"无法静态判断 {len(unknown)} 项" in text
+
+
 def test_an_unreadable_launch_command_is_no_crash(project: Path) -> None:
     assert main([str(project), "--quiet", "--launch-command", "swift sft 'unclosed $( ("]) == 0
 
