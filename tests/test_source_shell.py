@@ -594,3 +594,18 @@ def test_a_wrapper_that_ends_in_a_flag_without_its_value_is_read() -> None:
 def test_a_branch_that_is_switched_off_is_not_read() -> None:
     commands = read("if false; then\n  swift pt\nelse\n  swift sft\nfi\n").commands
     assert [command.text for command in commands] == ["swift sft"]
+
+
+def test_a_branch_that_the_environment_may_switch_on_yields_its_commands():
+    script = (
+        "CONVERT=${CONVERT:-false}\nMODE=lora\n"
+        'if [ "$CONVERT" = true ]; then\n    OUT=x\n    python convert.py --out $OUT\nfi\n'
+        'if [ "$MODE" = full ]; then\n    swift sft --tuner_type full\n'
+        "else\n    swift sft --tuner_type lora --out $OUT\nfi\n"
+    )
+    commands = read_shell(script, "train.sh").commands
+    assert [command.text for command in commands] == [
+        "python convert.py --out x",
+        "swift sft --tuner_type lora --out $OUT",
+    ]
+    assert [command.conditional for command in commands] == [True, False]

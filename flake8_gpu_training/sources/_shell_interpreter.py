@@ -244,8 +244,11 @@ class Interpreter:
             self._statement(condition, inner if ends else context)
             truth = self._truth(condition, context)
             if truth is False:
+                self._switched_off(condition, body, inner)
                 continue
             if truth and not ends and self._surely(body, context):
+                if statement.otherwise is not None:
+                    self._switched_off(condition, statement.otherwise, inner)
                 return
             ends.append(self._branch(self.state, body, inner))
         if not ends:
@@ -257,6 +260,24 @@ class Interpreter:
         else:
             ends.append(self._branch(self.state, statement.otherwise, inner))
         self.state.merge(ends)
+
+    def _switched_off(self, condition: Statement, body: Statement, context: _Context) -> None:
+        """Emit the commands of a branch that a plain call does not take.
+
+        They are possible where the test asks a variable that the environment may set
+        (``X=${X:-false}``); what the branch would assign is not in force.
+        """
+        if isinstance(condition, Block) and len(condition.items) == 1:
+            condition = condition.items[0]
+        if not isinstance(condition, Simple) or not condition.words:
+            return
+        text = context.source.text
+        test = text[condition.words[0].start : condition.words[-1].end]
+        names = set(_NAMES.findall(test))
+        if names & set(_OVERRIDABLE.findall(text)) or _DEFAULTED.search(test):
+            saved = self.state.copy()
+            self._statement(body, context)
+            self.state.become(saved)
 
     def _surely(self, body: Statement, context: _Context) -> bool:
         """Walk a branch that is taken; False when it leaves the script.
@@ -963,6 +984,11 @@ def _place(first: Field, statement: Simple, context: _Context) -> Location:
     if not statement.words or (first.source is context.source and first.offset >= start):
         return first.source.location(first.offset)
     return context.source.location(start)
+
+
+_NAMES = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_DEFAULTED = re.compile(r"\$\{[A-Za-z_]\w*:?[-=]")
+_OVERRIDABLE = re.compile(r"\b([A-Za-z_]\w*)=[\"']?\$\{[A-Za-z_0-9]\w*:?[-=]")
 
 
 def _is_test(statement: Statement, source: Source) -> bool:
