@@ -19,11 +19,14 @@ NAMES = {
     "latency-bound": Text("延迟受限（CPU 与 GPU 同步）", "latency-bound (CPU–GPU syncs)"),
     "launch-bound": Text("内核启动受限", "launch-bound"),
     "communication-bound": Text("通信受限", "communication-bound"),
+    "offload-bound": Text("PCIe 传输受限（卸载）", "PCIe-bound (offload)"),
     "io-bound": Text("数据 I/O 受限", "data-I/O-bound"),
     "unconfirmed": Text("需 Profiling 确认", "to be confirmed by profiling"),
 }
 # General-audit items whose RECOMMENDED status points at a bottleneck.
 _IO_ITEMS = frozenset({"worker-processes", "storage-medium", "storage-colocation"})
+# Samples of these models are decoded while training; text is cheap to load.
+_DECODED = frozenset({"MLLM", "video", "image", "audio", "vision"})
 _COMMUNICATION_ITEMS = frozenset({"gdrdma"})
 _SMALL_STEP = 1024  # tokens per micro-batch under which kernels are too short to fill a GPU
 _LARGE_STEP = 8192
@@ -47,8 +50,9 @@ def bottleneck(
         )
     asked = _asked(verdicts)
     return (
-        _communication(run, asked)
-        or _data(asked)
+        _offload(run)
+        or _communication(run, asked)
+        or _data(run, asked)
         or _memory(run, memory)
         or _synchronisation(verdicts)
         or _work(run)
@@ -113,8 +117,44 @@ def _communication(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:
     return None
 
 
-def _data(asked: dict[str, Verdict]) -> Optional[Bottleneck]:
+def _offload(run: Run) -> Optional[Bottleneck]:
+    """Offloaded states cross the PCIe bus at each step."""
+    if run.kind is not RunKind.TRAIN:
+        return None
+    moved = []
+    for name, zh, en in (
+        ("offload_optimizer", "优化器状态", "optimizer states"),
+        ("offload_param", "参数", "parameters"),
+    ):
+        if run.value(name) in ("cpu", "nvme"):
+            moved.append((run.practice(name), Text(zh, en)))
+    if run.value("fsdp_offload") is True:
+        moved.append((run.practice("fsdp_offload"), Text("参数（FSDP）", "parameters (FSDP)")))
+    if not moved:
+        return None
+    place = next((s.location for s, _ in moved if s.location is not None), None)
+    zh, en = "、".join(t.zh for _, t in moved), " and ".join(t.en for _, t in moved)
+    at_zh = "" if place is None else f"（{place_text(place, 'zh')}）"
+    at_en = "" if place is None else f" ({place_text(place, 'en')})"
+    return Bottleneck(
+        "offload-bound",
+        Text(
+            f"{zh}卸载到 CPU/NVMe{at_zh}，每步都要经 PCIe 传输",
+            f"{en} offloaded to CPU or NVMe{at_en}: every step moves them over PCIe",
+        ),
+    )
+
+
+def _prepares_samples(run: Run) -> bool:
+    """Whether the loader has much to do per sample: decode media, or tokenise on the fly."""
+    lazy = run.settings.get("lazy_tokenize")
+    return run.model.kind in _DECODED or (lazy is not None and lazy.value is True)
+
+
+def _data(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:
     for item in sorted(_IO_ITEMS & asked.keys()):
+        if item == "worker-processes" and not _prepares_samples(run):
+            continue
         verdict = asked[item]
         return Bottleneck(
             "io-bound",

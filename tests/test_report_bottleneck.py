@@ -1,0 +1,59 @@
+"""The likely bottleneck is inferred from signs that are in the files, and from no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.models import model_of
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.verdicts import judge
+from report_builder.bottleneck import NAMES, bottleneck
+
+AT = Location("train.sh", 3)
+
+
+def run_of(kind: str = "LLM", **practices: Any) -> Run:
+    values = {"dataloader_workers": 0, "micro_batch_size": 2, "max_length": 2048, **practices}
+    return Run(
+        "train.sh:3",
+        RunKind.TRAIN,
+        "swift",
+        AT,
+        Place(PlaceKind.FLAGS, AT),
+        model=replace(model_of("Qwen/Qwen2.5-7B-Instruct"), kind=kind),
+        profile={name: Setting(name, value, AT) for name, value in values.items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (run_of(), "unconfirmed"),
+        (
+            replace(run_of(), settings={"lazy_tokenize": Setting("lazy_tokenize", True, AT)}),
+            "io-bound",
+        ),
+        (run_of("MLLM"), "io-bound"),
+        (run_of("video"), "io-bound"),
+        (run_of("MLLM", zero_stage=3, offload_param="cpu"), "offload-bound"),
+        (run_of(zero_stage=2, offload_optimizer="cpu"), "offload-bound"),
+        (run_of(offload_optimizer="none", offload_param="none"), "unconfirmed"),
+        (run_of(fsdp="full_shard", fsdp_offload=True), "offload-bound"),
+    ],
+)
+def test_no_workers_point_at_the_data_only_where_samples_take_work(run: Run, kind: str) -> None:
+    found = bottleneck(run, judge(run, all_checks()), None)
+    assert found.kind == kind
+    assert found.kind in NAMES
+
+
+def test_what_is_offloaded_is_named_with_its_place() -> None:
+    run = run_of(zero_stage=3, offload_optimizer="cpu", offload_param="nvme")
+    evidence = bottleneck(run, (), None).evidence
+    assert "optimizer states and parameters" in evidence.en and "train.sh:3" in evidence.en
+    assert "优化器状态、参数" in evidence.zh
