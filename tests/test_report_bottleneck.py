@@ -55,5 +55,6 @@ def test_no_workers_point_at_the_data_only_where_samples_take_work(run: Run, kin
 def test_what_is_offloaded_is_named_with_its_place() -> None:
     run = run_of(zero_stage=3, offload_optimizer="cpu", offload_param="nvme")
     evidence = bottleneck(run, (), None).evidence
-    assert "optimizer states and parameters" in evidence.en and "train.sh:3" in evidence.en
+    assert "optimizer states and parameters" in evidence.en
+    assert "train.sh:3" in evidence.en
     assert "优化器状态、参数" in evidence.zh
