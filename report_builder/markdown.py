@@ -478,7 +478,7 @@ class _View:
 
     def impact_of(self, entry: Recommendation) -> str:
         """Expected effect in figures."""
-        return impact_text(entry.impact, self.lang, entry.code.startswith("GPU0"))
+        return impact_text(entry.impact, self.lang, entry.is_mistake)
 
     def place_of(self, entry: Recommendation) -> str:
         """Where the change goes, in parentheses."""

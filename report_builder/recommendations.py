@@ -19,6 +19,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.verdicts import Verdict
 from report_builder.wording import is_measured
 
@@ -29,6 +30,17 @@ _DEFAULT_CURRENT = {
 _CLASS_RANGES = {Priority.HIGH: (30, 100), Priority.MEDIUM: (10, 30), Priority.LOW: (0, 10)}
 _TO_MEND = Text("存在问题", "faulty")
 _SHOWN_BY_EVIDENCE = Text("", "")
+# How advice names a package that the training framework does not bring along.
+_PACKAGES = (
+    (r"flash_?attn|flash_attention_[234]|flash-attn|\bfa2\b", "flash-attn"),
+    (r"liger", "liger-kernel"),
+    (r"unsloth", "unsloth"),
+    (r"deepspeed|\bzero[123]\b", "deepspeed"),
+    (r"xformers", "xformers"),
+    (r"vllm", "vllm"),
+    (r"galore", "galore-torch"),
+    (r"bitsandbytes|\bbnb\b|_8bit", "bitsandbytes"),
+)
 # Five words in a row without a sign of code between them are a sentence.
 _PROSE = re.compile(r"[A-Za-z]+(?:[,;]? [a-z]+){4,}")
 
@@ -51,23 +63,57 @@ class Recommendation:
     edits: tuple[Edit, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     findings: tuple[Finding, ...] = ()
+    needs_installation: bool = False
+
+    @property
+    def is_mistake(self) -> bool:
+        """Whether it mends something that fails, or has no effect as written."""
+        return self.code.startswith("GPU0")
 
     @property
     def safety(self) -> str:
         """``P0`` large gain, easy and at no cost, ``P1`` clear gain, ``P2`` needs a test."""
         if self.priority is Priority.LOW or self.difficulty == "high":
             return "P2"
-        costs = min(self.impact.throughput or (0,)) < 0
+        costs = min(self.impact.throughput or (0,)) < 0 or self.needs_installation
         free = self.priority is Priority.HIGH and self.difficulty == "low" and not costs
         return "P0" if free else "P1"
 
 
-def recommend(verdicts: Iterable[Verdict], goal: str = "balanced") -> tuple[Recommendation, ...]:
-    """What to change, ordered by priority, then expected gain for ``goal``, then code."""
+def recommend(
+    verdicts: Iterable[Verdict], goal: str = "balanced", fits: Optional[bool] = None
+) -> tuple[Recommendation, ...]:
+    """What to change, ordered by priority, then mistakes first, then gain for ``goal``.
+
+    ``fits``: whether the run's memory is known to suffice; then what only saves memory is
+    worth little, unless memory is the goal.
+    """
     found = [_recommendation(v) for v in verdicts if _asks_for_change(v.judgement)]
-    found.sort(key=lambda r: (r.priority.rank, -_gain(r.impact, goal), r.code))
+    if fits is True and goal != "memory":
+        found = [_lowered(entry) for entry in found]
+    found.sort(key=lambda r: (r.priority.rank, not r.is_mistake, -_gain(r.impact, goal), r.code))
     own = [entry for entry in found if not _is_made_by_another(entry, found)]
     return tuple(replace(entry, rank=rank) for rank, entry in enumerate(own, 1))
+
+
+def _lowered(entry: Recommendation) -> Recommendation:
+    """``entry``, of low priority when it pays throughput for memory."""
+    throughput, memory = entry.impact.throughput, entry.impact.memory
+    pays = throughput is not None and min(throughput) < 0 >= max(throughput)
+    saves = memory is not None and max(memory) < 0
+    spends = entry.status is Status.RECOMMENDED and pays and saves
+    return replace(entry, priority=Priority.LOW) if spends else entry
+
+
+def _needs_installation(run: Run, action: str, change: Optional[Change]) -> bool:
+    """Whether what is advised takes a package that neither pins nor settings show."""
+    text = f"{action}\n{change.text if change is not None else ''}".lower()
+    present = {name.lower().replace("_", "-") for name in run.versions}
+    if run.value("zero_stage", 0):
+        present.add("deepspeed")
+    if run.value("rollout_engine") == "vllm":
+        present.add("vllm")
+    return any(re.search(sign, text) and name not in present for sign, name in _PACKAGES)
 
 
 def is_prose(text: str) -> bool:
@@ -126,6 +172,7 @@ def _recommendation(verdict: Verdict) -> Recommendation:
         _edits(judgement),
         _unsaid(judgement),
         judgement.findings,
+        _needs_installation(verdict.run, judgement.action.en, change),
     )
 
 

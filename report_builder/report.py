@@ -128,7 +128,8 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
     primary = next((run for run in runs if run.primary), runs[0] if runs else None)
     verdicts: Sequence[Verdict] = judged[runs.index(primary)] if primary is not None else ()
     memory = estimate(primary) if primary is not None else None
-    recommendations = recommend(verdicts, options.goal)
+    fits = memory.fits if memory is not None else None
+    recommendations = recommend(verdicts, options.goal, fits)
     root_of_files = project.root
     engines = _engine_runs(runs, primary)
     return Report(

@@ -188,6 +188,44 @@ def test_order_is_priority_then_gain_for_the_goal_then_code(goal: str, codes: li
     assert [entry.rank for entry in found] == [1, 2, 3, 4, 5]
 
 
+def test_what_fails_comes_first_among_the_high_ones() -> None:
+    fails = verdict("GPU018", Priority.HIGH, Impact(note=Text("启动失败", "fails at start")))
+    ignored = verdict("GPU012", Priority.MEDIUM, Impact())
+    codes = [entry.code for entry in recommend([*RANKED, ignored, fails])]
+    assert codes == ["GPU018", "GPU305", "GPU201", "GPU301", "GPU012", "GPU507", "GPU501"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "fits", "priority"),
+    [
+        ("balanced", True, Priority.LOW),
+        ("throughput", True, Priority.LOW),
+        ("memory", True, Priority.HIGH),
+        ("balanced", None, Priority.HIGH),
+        ("throughput", False, Priority.HIGH),
+    ],
+)
+def test_what_pays_throughput_for_memory_matters_little_where_the_run_fits(
+    goal: str, fits: Optional[bool], priority: Priority
+) -> None:
+    costly = verdict("GPU203", Priority.HIGH, Impact((-30, -15), (-60, -30)))
+    (entry,) = recommend([costly], goal, fits)
+    assert entry.priority is priority
+    assert entry.safety != "P0"
+
+
+def test_what_takes_an_installation_is_not_called_free_of_risk() -> None:
+    change = Change("bash", "--attn_impl flash_attn")
+    judgement = Judgement(Status.RECOMMENDED, change=change)
+    check = Check("GPU301", "x", Text("题", "t"), Priority.HIGH, lambda _: judgement, "", "")
+    run = run_of()
+    (missing,) = recommend([Verdict(run, check, judgement)])
+    (pinned,) = recommend(
+        [Verdict(replace(run, versions={"flash-attn": "2.8.3"}), check, judgement)]
+    )
+    assert (missing.safety, pinned.safety) == ("P1", "P0")
+
+
 def test_findings_are_recommendations_whatever_the_status() -> None:
     places = tuple(Finding(Location("a.py", line), f"fault {line}") for line in (3, 7))
     (entry,) = recommend([verdict("GPU350", Priority.MEDIUM, FAST, Status.DISABLED, places)])
