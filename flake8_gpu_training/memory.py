@@ -133,6 +133,32 @@ def estimate(run: Run) -> Optional[MemoryEstimate]:
     return _estimate(run, shape, ranks, micro_batch, sample, longest, limited)
 
 
+def missing(run: Run) -> tuple[str, ...]:
+    """What an estimate of a training ``run`` lacks, by name.
+
+    ``parameters``, ``shape``, ``micro_batch_size``, ``max_length``, ``ranks``; or ``rollout``,
+    an engine in the same process whose share of the memory is its own setting.
+    """
+    if run.value("rollout_engine") in ("vllm", "sglang"):
+        return ("rollout",)
+    lacking = []
+    if _shape(run.model) is None:
+        lacking.append("shape" if run.model.parameters else "parameters")
+    if not _is_size(run.value("micro_batch_size")):
+        lacking.append("micro_batch_size")
+    length = run.practice("max_length")
+    limitless = length.known and length.value is None and not _fills_samples(run)
+    if not limitless and not (length.known and _is_size(length.value)):
+        lacking.append("max_length")
+    if _ranks(run) is None:
+        lacking.append("ranks")
+    return tuple(lacking)
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def _estimate(
     run: Run,
     shape: _Shape,

@@ -18,7 +18,7 @@ from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
 from flake8_gpu_training.facts import Location, Setting, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.memory import GIB
+from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.secrets import shown_command
 from report_builder.audits import AUDITS, audit_of
@@ -118,6 +118,37 @@ _PARTS = {
     "activations": Text("激活", "activations"),
     "logits": Text("logits", "logits"),
     "overhead": Text("其他（CUDA 上下文、通信缓冲、碎片）", "rest (CUDA context, buffers, slack)"),
+}
+# What an estimate of the memory lacks, and how to supply it.
+_LACKING = {
+    "parameters": Text(
+        "模型规模未知（用完整的模型名，如 `Qwen/Qwen2.5-7B-Instruct`）",
+        "the size of the model is not known (name the model in full, such as "
+        "`Qwen/Qwen2.5-7B-Instruct`)",
+    ),
+    "shape": Text(
+        "模型层数与宽度未知（用公开模型的完整名称；仅有 `--model-params` 的规模不够）",
+        "the model's layers and width are not known (name a published model in full; a size "
+        "given by `--model-params` does not tell them)",
+    ),
+    "micro_batch_size": Text(
+        "每卡批大小未知（在启动命令或配置中写出，如 `per_device_train_batch_size`）",
+        "the batch size per GPU is not known (write it in the command or configuration, such as "
+        "`per_device_train_batch_size`)",
+    ),
+    "max_length": Text(
+        "最大序列长度未知（在启动命令或配置中写出，如 `max_length`）",
+        "the maximal sequence length is not known (write it in the command or configuration, "
+        "such as `max_length`)",
+    ),
+    "ranks": Text(
+        "进程数未知（用 `--num-gpus`、`--num-nodes` 指明）",
+        "the number of processes is not known (pass `--num-gpus` and `--num-nodes`)",
+    ),
+    "rollout": Text(
+        "同进程的生成引擎占用的显存由其自身设置决定",
+        "the memory of the rollout engine in the same process is its own setting",
+    ),
 }
 _UNKNOWN = Text("未知", "unknown")
 _ADJUST = Text("需根据实际硬件调整", "adjust to the actual hardware")
@@ -287,6 +318,7 @@ class _View:
             "key_findings": self.key_findings,
             "fits_of": self.fits_of,
             "serving_memory": self.serving_memory,
+            "no_memory": self.no_memory,
             "trains": lambda run: run.kind is RunKind.TRAIN,
             "offload_of": self.offload_of,
             "stage_of": self.stage_of,
@@ -678,6 +710,20 @@ class _View:
         return self.t(
             f"每卡 {known_gib} GiB 显存放不下，会 OOM。",
             f"It does not fit the GPU's {known_gib} GiB: out of memory.",
+        )
+
+    def no_memory(self, run: Optional[Run]) -> str:
+        """Why there is no estimate: what is missing, and how to supply it."""
+        lacking = missing(run) if run is not None and run.kind is RunKind.TRAIN else ()
+        if not lacking:
+            return self.t(
+                "没有可估算的训练运行；需根据实际硬件调整。",
+                "There is no training run to estimate; adjust to the actual hardware.",
+            )
+        joined = self.t("；", "; ").join(self.say(_LACKING[name]) for name in lacking)
+        return self.t(
+            f"无法估算本次运行的显存：{joined}。需根据实际硬件调整。",
+            f"The memory of this run cannot be estimated: {joined}. Adjust to the actual hardware.",
         )
 
     def serving_memory(self, run: Optional[Run]) -> str:

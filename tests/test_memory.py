@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flake8_gpu_training.facts import Location, Setting, Unknown
-from flake8_gpu_training.memory import GIB, estimate, lora_parameters, model_states
+from flake8_gpu_training.memory import GIB, estimate, lora_parameters, missing, model_states
 from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import (
     Hardware,
@@ -184,6 +184,28 @@ def test_nothing_is_estimated_of_what_is_not_known() -> None:
     assert estimate(replace(run, model=Model())) is None
     assert estimate(replace(run, kind=RunKind.SERVE)) is None
     assert estimate(replace(run, profile={**run.profile, "max_length": unknown})) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("parameters", {"model": Model()}),
+        ("shape", {"model": Model(parameters=7_000_000_000)}),
+        ("micro_batch_size", {"micro_batch_size": Unknown("read at run time")}),
+        ("max_length", {"max_length": Unknown("read at run time")}),
+        ("max_length", {"max_length": None, "packing": True}),
+        ("ranks", {"zero_stage": 3, "launcher": Launcher("torchrun")}),
+        ("rollout", {"rollout_engine": "vllm"}),
+    ],
+)
+def test_what_an_estimate_lacks_is_named(name: str, change: dict[str, Any]) -> None:
+    run = run_of("Qwen/Qwen2.5-7B-Instruct")
+    fields = {key: value for key, value in change.items() if key in ("model", "launcher")}
+    practices = {k: Setting(k, v, AT) for k, v in change.items() if k not in fields}
+    changed = replace(run, profile={**run.profile, **practices}, **fields)
+    assert missing(run) == ()
+    assert estimate(changed) is None
+    assert missing(changed) == (name,)
 
 
 def test_an_unknown_number_of_ranks_matters_only_where_states_are_sharded() -> None:

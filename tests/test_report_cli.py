@@ -383,6 +383,13 @@ def test_what_could_not_be_told_is_counted_beside_the_attainment(project: Path) 
     assert f"无法静态判断 {len(unknown)} 项" in text
 
 
+def test_what_the_memory_estimate_lacks_is_told_with_how_to_supply_it(project: Path) -> None:
+    (project / "train.sh").write_text(TRAIN.replace("Qwen/Qwen2.5-7B-Instruct", "models/ours"))
+    assert main([str(project), "--quiet"]) == 0
+    text = (out_of(project) / MAIN).read_text(encoding="utf-8")
+    assert "无法估算本次运行的显存：模型规模未知" in text
+
+
 def test_an_unreadable_launch_command_is_no_crash(project: Path) -> None:
     assert main([str(project), "--quiet", "--launch-command", "swift sft 'unclosed $( ("]) == 0
 
