@@ -259,6 +259,22 @@ _HF_TRAINER = (
         8,
     ),
 )
+# Takes the place of the FSDP template for a run that shards with DeepSpeed.
+_HF_DEEPSPEED = _Entry(
+    Text(
+        "7B 模型全参微调 + DeepSpeed ZeRO-3，8×80 GB",
+        "Full tuning of a 7B model with DeepSpeed ZeRO-3 on 8×80 GB",
+    ),
+    (
+        ("hf_trainer/full_7b_deepspeed.py.txt", "train_deepspeed.py"),
+        ("deepspeed/zero3.json", "ds_z3.json"),
+    ),
+    "torchrun --nproc_per_node 8 train_deepspeed.py",
+    7,
+    _QWEN_7B,
+    "full",
+    8,
+)
 _GENERIC = (
     _Entry(
         Text("单机多卡 DDP + BF16 + torch.compile", "DDP on one node with BF16 and torch.compile"),
@@ -485,6 +501,8 @@ def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
     """Templates for ``framework``, nearest to ``run`` first, filled with its names."""
     entries = list(_CATALOG.get(framework, _GENERIC))
     if run is not None:
+        if framework == "hf_trainer" and _method_of_run(run) == "DeepSpeed":
+            entries = [_HF_DEEPSPEED if _method(e) == "FSDP" else e for e in entries]
         entries.sort(key=lambda entry: _distance(run, entry))
     return tuple(_filled(run, entry) for entry in entries)
 
@@ -513,10 +531,25 @@ def _distance(run: Run, entry: _Entry) -> float:
         distance += 2 * ((gpus == 1) != (entry.gpus == 1))
         more: float = max(1, gpus) / entry.gpus
         distance += 0.25 * abs(math.log2(more))
+    methods = (_method_of_run(run), _method(entry))
+    if all(methods):
+        distance += 2 * (methods[0] != methods[1])
     length = run.value("max_length")
     long = isinstance(length, int) and length > 131_072
     distance += 6 * (long != (entry.length > 131_072))
     return distance
+
+
+def _method(entry: _Entry) -> str:
+    """How the entry shards the model: ``DeepSpeed``, ``FSDP``, or "" for neither."""
+    return next((name for name in ("DeepSpeed", "FSDP") if name in entry.title.en), "")
+
+
+def _method_of_run(run: Run) -> str:
+    """How the run shards the model, or "" where it does not or cannot be told."""
+    if run.value("fsdp", "none") != "none":
+        return "FSDP"
+    return "DeepSpeed" if run.deepspeed is not None or run.value("zero_stage", 0) else ""
 
 
 def _same_size(parameters: int, billions: float) -> bool:

@@ -107,6 +107,22 @@ def test_the_nearest_scenario_comes_first(run: Run, start: str) -> None:
     assert titles(scenarios(run, "swift"))[0].startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("practices", "method"),
+    [({"zero_stage": 3}, "DeepSpeed"), ({"fsdp": "full_shard"}, "FSDP")],
+)
+@pytest.mark.parametrize("model", ["Qwen/Qwen2.5-7B-Instruct", "meta-llama/Llama-3.1-8B"])
+def test_the_nearest_scenario_shards_as_the_run_does(
+    model: str, practices: dict[str, Any], method: str
+) -> None:
+    run = run_of(model, gpus=8, tuning="full", **practices)
+    nearest = scenarios(run, "hf_trainer")[0]
+    assert nearest.title.en.startswith("Full tuning")
+    assert method in nearest.title.en
+    assert model in nearest.files[0].text.en
+    assert "Qwen2DecoderLayer" not in nearest.files[0].text.en
+
+
 def test_the_runs_own_names_are_filled_in_where_they_fit() -> None:
     run = run_of("my/Qwen2.5-7B-tuned", tuning="lora", dataset="data/a.jsonl", output_dir="out/x")
     by_title = {s.title.en: s.files[0].text.en for s in scenarios(run, "swift")}
