@@ -21,6 +21,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.secrets import shown_command
+from flake8_gpu_training.verdicts import Diagnostic
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
 from report_builder.decision_tree import swift_tree
@@ -326,7 +327,8 @@ class _View:
             "run_name": lambda run: run.id.replace(
                 "<launch-command>:1", place_text(run.location, self.lang)
             ),
-            "priority_of": lambda d: self.say(_PRIORITY_SHORT[d.priority]),
+            "priority_of": self.priority_of,
+            "message_of": self.message_of,
         }
         counts = Counter(diagnostic.run for diagnostic in report.diagnostics)
         others = sorted(
@@ -554,6 +556,26 @@ class _View:
             return stripped if stripped[-1] in "。！？.!?" else f"{stripped}。"
         started = stripped[0].upper() + stripped[1:]
         return started if started[-1] in ".!?" else f"{started}."
+
+    def _advised(self, diagnostic: Diagnostic) -> Optional[Recommendation]:
+        """The recommendation that a diagnostic of the primary run led to."""
+        entries = self.report.recommendations
+        return next((entry for entry in entries if entry.code == diagnostic.code), None)
+
+    def priority_of(self, diagnostic: Diagnostic) -> str:
+        """The priority of a diagnostic, as the recommendations have it."""
+        entry = self._advised(diagnostic)
+        return self.say(_PRIORITY_SHORT[diagnostic.priority if entry is None else entry.priority])
+
+    def message_of(self, diagnostic: Diagnostic) -> str:
+        """What a diagnostic says: the linter's line; in Chinese, title and action."""
+        entry = self._advised(diagnostic)
+        if self.lang != "zh" or entry is None:
+            return diagnostic.message
+        # The action speaks for all places of its code; different faults are told apart.
+        alike = len({finding.message for finding in entry.findings}) == 1
+        told = entry.action.zh if alike and entry.action.zh != entry.title.zh else ""
+        return f"{entry.title.zh}：{told or diagnostic.message}"
 
     # --- the run ---
 

@@ -181,6 +181,20 @@ def test_general_report_lists_every_item_with_state_evidence_and_advice(zh: dict
     assert "## 瓶颈判断" in text
 
 
+def test_diagnostics_are_told_in_the_language_of_the_report(
+    zh: dict[str, str], en: dict[str, str]
+) -> None:
+    def messages(text: str, heading: str) -> list[str]:
+        table = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+        return [line.split(" | ")[-1] for line in table.split("\n") if "| GPU" in line]
+
+    chinese = messages(zh[GENERAL], "本次运行的诊断")
+    english = messages(en[GENERAL], "Diagnostics of this run")
+    assert len(chinese) == len(english) > 0
+    assert all(re.search(r"[\u4e00-\u9fff]", message) for message in chinese)
+    assert not any(re.search(r"[\u4e00-\u9fff]", message) for message in english)
+
+
 def test_both_languages_have_the_same_structure(zh: dict[str, str], en: dict[str, str]) -> None:
     def structure(text: str) -> list[str]:
         lines = [line for line in text.split("\n") if re.match(r"#+ |\||- \*\*|```", line)]
