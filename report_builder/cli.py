@@ -305,7 +305,7 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
             f"{audit.audit.heading.say(lang)}{t('：', ': ')}{audit.score:g}/{audit.maximum}"
             + t(
                 f"（达成度 {share}，无法静态判断 {audit.unknown} 项）",
-                f" (attainment {share}; {audit.unknown} items could not be told)",
+                f" (attainment {share}; items not told: {audit.unknown})",
             )
         )
     total = len(report.recommendations)
