@@ -138,6 +138,15 @@ def advise(
     )
 
 
+def with_edits(judgement: Judgement, edits: tuple[Edit, ...] = ()) -> Judgement:
+    """The advice with other edits; with none it is words only, for what needs a decision."""
+    if judgement.change is None or judgement.change.edits == edits:
+        return judgement
+    change = replace(judgement.change, edits=edits)
+    findings = tuple(replace(finding, change=change) for finding in judgement.findings)
+    return replace(judgement, change=change, findings=findings)
+
+
 def _is_options_default(run: Run, setting: Setting) -> bool:
     """Whether a script's option gave the value, and the command that starts it is unknown."""
     return run.command is None and setting.explicit and setting.origin is Origin.DEFAULT

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit
-from flake8_gpu_training.facts import Entry, Location, Node, Setting
+from flake8_gpu_training.facts import Entry, Location, Node, Origin, Setting
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run
@@ -48,6 +48,9 @@ def write(run: Run, parameters: Mapping[str, Any]) -> Change:
     A parameter that the run sets already is replaced where it stands; the others are added
     at the run's place. Edits are given only when every place is known exactly.
     """
+    passed = _passed(run, parameters)
+    if passed is not None:
+        return passed
     framework = framework_of(run.framework)
     replaced: list[Edit] = []
     added: dict[str, Any] = {}
@@ -74,10 +77,53 @@ def write(run: Run, parameters: Mapping[str, Any]) -> Change:
 
 def instruction(run: Run, parameters: Mapping[str, Any]) -> str:
     """The framework's own ``parameters`` on one line, as a diagnostic names them."""
+    passed = _passed(run, parameters)
+    if passed is not None:
+        return passed.text.lstrip("# ")
     framework = framework_of(run.framework)
     kind = run.place.kind
     separator = " " if kind is PlaceKind.FLAGS else ", "
     return separator.join(line(framework, kind, name, value) for name, value in parameters.items())
+
+
+def _passed(run: Run, parameters: Mapping[str, Any]) -> Optional[Change]:
+    """The change of a value that the program takes from a command-line option of its own.
+
+    It is written for the file in which the value stands; None when no option gives one.
+    """
+    name, option = next(
+        ((n, o) for n in parameters if (o := _option_of(run, n)) is not None), ("", "")
+    )
+    if not option:
+        return None
+    setting, value = run.settings[name], parameters[name]
+    if setting.origin is Origin.DEFAULT:
+        written = _value(PlaceKind.PYTHON, value)
+        return Change("python", f'add_argument("{option}", default={written})')
+    if isinstance(value, bool):
+        others = {n: v for n, v in parameters.items() if n != name} or {name: value}
+        framework = framework_of(run.framework)
+        wanted = ", ".join(line(framework, PlaceKind.PYTHON, n, v) for n, v in others.items())
+        return Change("bash", f"# {wanted} in the script instead of {option}")
+    new = _value(PlaceKind.FLAGS, value)
+    if len(parameters) > 1 or setting.value_location is None or not setting.text:
+        return Change("bash", f"{option} {new}")
+    return Change("bash", f"{option} {new}", (Edit(setting.value_location, setting.text, new),))
+
+
+def _option_of(run: Run, name: str) -> Optional[str]:
+    """The script's own option behind a constructor's value: its default, or a flag given."""
+    setting = run.settings.get(name)
+    if setting is None or run.place.kind is not PlaceKind.PYTHON:
+        return None
+    if setting.origin is Origin.DEFAULT:
+        options = (o for program in run.python for o in program.options)
+        found = next((o for o in options if o.flags and o.location == setting.location), None)
+        return found.flags[-1] if found is not None else None
+    if setting.origin is not Origin.FLAG or run.command is None:
+        return None
+    flag = next((w for w in run.command.words if w.location == setting.location), None)
+    return flag.raw.partition("=")[0] if flag is not None and flag.raw.startswith("-") else None
 
 
 def line(framework: Framework, kind: PlaceKind, name: str, value: Any) -> str:

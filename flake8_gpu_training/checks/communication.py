@@ -18,6 +18,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
     seen,
+    with_edits,
 )
 from flake8_gpu_training.checks._programs import calls, first_call, says
 from flake8_gpu_training.checks._scale import gpus, is_cuda, is_ray, nodes, number, text
@@ -213,7 +214,7 @@ def _unused_parameters(run: Run) -> Judgement:
     if not setting.known or setting.value is not True or not setting.explicit:
         return no_mistake()
     dense = run.model.kind == "LLM" and not run.model.is_moe
-    return advise(
+    answer = advise(
         run,
         "DDP walks the autograd graph in every step to look for them; "
         "keep it only if some parameters get no gradient",
@@ -224,6 +225,7 @@ def _unused_parameters(run: Run) -> Judgement:
         at=setting,
         priority=Priority.MEDIUM if dense else Priority.LOW,
     )
+    return with_edits(answer)  # whether parameters stay unused shows at run time only
 
 
 def _searching_no_more(run: Run, call: Optional[Call]) -> Optional[Snippet]:

@@ -473,6 +473,9 @@ def _fusion(run: Run) -> Judgement:
         return cannot_tell(setting)
     if name != "adamw_torch":
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
+    if run.value("offload_optimizer") in ("cpu", "nvme"):
+        why = Text("优化器在 CPU 上运行", "the optimizer runs on the CPU, offloaded")
+        return cannot_apply(why)  # DeepSpeedCPUAdam updates the parameters there
     return advise(
         run,
         "one kernel updates all parameters instead of several a tensor",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -20,6 +21,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
     spelled,
+    with_edits,
 )
 from flake8_gpu_training.checks._programs import calls, first_call, imports, placed_at_load, says
 from flake8_gpu_training.checks._scale import (
@@ -33,7 +35,7 @@ from flake8_gpu_training.checks._scale import (
     text,
     tunes_all,
 )
-from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
+from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.checks.parallelism import lighter_fit
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.hardware import architecture_named
@@ -163,7 +165,10 @@ def _suits_bf16(run: Run) -> bool:
 
 
 def _fp16_beside_bf16(run: Run, setting: Setting) -> Judgement:
-    return advise(
+    parameters = _bf16_for_fp16(run)
+    if parameters is None:
+        return off(Text("使用 FP16", "FP16 is in use"), setting)
+    answer = advise(
         run,
         f"{run.hardware.gpu} runs BF16 as fast as FP16, with FP32's range: no overflow and no "
         "loss scaling, which skips steps",
@@ -172,7 +177,7 @@ def _fp16_beside_bf16(run: Run, setting: Setting) -> Judgement:
             "改用 BF16：速度相同，动态范围与 FP32 一致，无需 loss scaling",
             "use BF16: as fast, with the range of FP32 and without loss scaling",
         ),
-        practices={"precision": "bf16"},
+        parameters=parameters,
         variant="fp16",
         at=setting,
         share=0.7,
@@ -183,6 +188,67 @@ def _fp16_beside_bf16(run: Run, setting: Setting) -> Judgement:
             source=sources.BF16,
         ),
     )
+    return with_edits(answer, _swapping_edits(run, setting, answer, parameters))
+
+
+def _bf16_for_fp16(run: Run) -> Optional[dict[str, Any]]:
+    """The parameters that turn bf16 on and, since the two exclude each other, fp16 off."""
+    spelling = spelled(run, {"precision": "bf16"})
+    if spelling is None:
+        return None
+    if not _is_set(run, "fp16"):
+        return dict(spelling)
+    swapped: dict[str, Any] = {"fp16": False, "bf16": True}
+    # A type that is written beside the switch decides about the weights.
+    swapped.update({name: value for name, value in spelling.items() if name in run.settings})
+    return swapped
+
+
+def _is_set(run: Run, name: str) -> bool:
+    setting = run.settings.get(name)
+    return setting is not None and str(setting.value).lower() == "true"
+
+
+def _swapping_edits(
+    run: Run, setting: Setting, answer: Judgement, parameters: Mapping[str, Any]
+) -> tuple[Edit, ...]:
+    """The edits when all of the swap can be written: flags, and what DeepSpeed is told."""
+    written = [run.settings[name] for name in parameters if name in run.settings]
+    if answer.change is None or setting.location not in [s.location for s in written]:
+        return ()  # a launcher, DeepSpeed or the weights have the say
+    edits = answer.change.edits or _renamed_switch(run)
+    theirs = _deepspeed_swap(run)
+    return () if not edits or theirs is None else (*edits, *theirs)
+
+
+def _renamed_switch(run: Run) -> tuple[Edit, ...]:
+    """A lone ``--fp16`` becomes ``--bf16``."""
+    switch = run.settings.get("fp16")
+    if switch is None or switch.location is None or switch.text or "bf16" in run.settings:
+        return ()
+    command = run.command
+    if run.place.kind is not PlaceKind.FLAGS or command is None:
+        return ()
+    stands = any(w.location == switch.location and w.raw == "--fp16" for w in command.words)
+    return (Edit(switch.location, "--fp16", "--bf16"),) if stands else ()
+
+
+def _deepspeed_swap(run: Run) -> Optional[tuple[Edit, ...]]:
+    """DeepSpeed's own switches swapped; None when they cannot be written exactly."""
+    if run.deepspeed is None:
+        return ()
+    half, brain = (run.deepspeed.get(f"{name}.enabled") for name in ("fp16", "bf16"))
+    edits: list[Edit] = []
+    if half is not None and half.value not in (False, "auto"):
+        edits += replacement(run.deepspeed, "fp16.enabled", False).edits
+        if half.value is not True or not edits or brain is None:
+            return None
+    if brain is not None and brain.value not in (True, "auto"):
+        turned = replacement(run.deepspeed, "bf16.enabled", True).edits
+        if brain.value is not False or not turned:
+            return None
+        edits += turned
+    return tuple(edits)
 
 
 def _called_precision(run: Run) -> Optional[Judgement]:

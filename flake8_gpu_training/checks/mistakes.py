@@ -24,6 +24,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
+from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -313,6 +314,42 @@ def _mismatches(run: Run) -> Iterator[Fault]:
             Text('DeepSpeed 配置中改为 "auto"', 'write "auto" in the DeepSpeed config'),
             _replaced(run, dotted, "auto"),
         )
+    yield from _precision_left_off(run)
+
+
+def _precision_left_off(run: Run) -> Iterator[Fault]:
+    """DeepSpeed turns on what the trainer leaves off, by its default False."""
+    # TRL's own classes turn bf16 on by themselves, ms-swift what the model's type says.
+    plain = configuration_class(run) in ("TrainingArguments", "Seq2SeqTrainingArguments")
+    if not (run.framework == "llamafactory" or (run.framework == "hf_trainer" and plain)):
+        return
+    if run.is_open or run.single_file or run.kind is not RunKind.TRAIN:
+        return
+    for name, other in (("bf16", "fp16"), ("fp16", "bf16")):
+        theirs = _entry(run.deepspeed, f"{name}.enabled")
+        ours = (name, f"{name}_full_eval", f"pure_{name}")
+        if theirs is None or theirs.value is not True or any(n in run.settings for n in ours):
+            continue
+        beside = _is_on(run, other)
+        if beside is None and other in run.settings and not run.settings[other].known:
+            continue
+        yield Fault(
+            _at(theirs),
+            _agree(name, other, beside is not None),
+            Text(
+                f"DeepSpeed 启用了 {name}，训练器没有", f"DeepSpeed has {name} on, the trainer not"
+            ),
+            Text(f"两处统一使用 {name}", f"turn on {name} in both, or in neither"),
+            None if beside is not None else write(run, {name: True}),
+        )
+
+
+def _agree(name: str, other: str, beside: bool) -> str:
+    mend = f"set {name}=true in place of {other}" if beside else f"set {name}=true"
+    return (
+        f"{mend} for the trainer too, or drop it here: DeepSpeed turns {name} on, "
+        f"the trainer's {name} is false, and it refuses to start"
+    )
 
 
 def _same(theirs: Any, ours: Any) -> bool:

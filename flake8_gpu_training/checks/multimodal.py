@@ -13,6 +13,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
     seen,
+    with_edits,
 )
 from flake8_gpu_training.checks._programs import calls, imports
 from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on, is_text
@@ -115,7 +116,7 @@ def _from_model_kwargs(run: Run) -> Optional[Setting]:
 
 
 def _unbounded(run: Run) -> Judgement:
-    return advise(
+    answer = advise(
         run,
         "a large image otherwise takes up to 16384 vision tokens",
         Text("图像分辨率没有上限", "nothing bounds the resolution of images"),
@@ -125,6 +126,7 @@ def _unbounded(run: Run) -> Judgement:
         ),
         parameters={"max_pixels": MAX_PIXELS},
     )
+    return with_edits(answer)  # it changes what the model sees
 
 
 _PRUNERS = ("fastv", "visionzip", "sparsevlm", "tome", "pyramiddrop", "prumerge")
