@@ -218,3 +218,10 @@ def test_an_offloaded_optimizer_is_not_fused(device: str, advised: bool, tmp_pat
         "ds.json": zero,
     }
     assert bool(findings(runs_of(tmp_path, files), "GPU306")) is advised
+
+
+def test_what_is_found_reads_as_a_sentence(tmp_path: Path) -> None:
+    files = {"train.py": TRAINER.format("bf16=True, logging_steps=1"), "run.sh": f"{LAUNCH}\n"}
+    (run,) = runs_of(tmp_path, files)
+    assert judged(run, "GPU804").current.en == "logs at every step"
+    assert judged(run, "GPU601").evidence[0].text.endswith("training_args.py: warmup_steps 0")

@@ -184,7 +184,7 @@ def _checkpoints(run: Run) -> Judgement:
     return advise(
         run,
         f"the GPUs wait for a checkpoint {_every(steps)}",
-        Text(f"每 {steps:g} 步保存一次", f"a checkpoint every {steps:g} steps"),
+        Text(f"每 {steps:g} 步保存一次", f"a checkpoint {_every(steps)}"),
         Text("降低保存频率，或异步保存", "save less often, or asynchronously"),
         practices={"save_steps": 500},
         at=setting,
@@ -212,7 +212,7 @@ def _logging(run: Run) -> Judgement:
     return advise(
         run,
         f"the loss is fetched from the GPU {_every(steps)}",
-        Text(f"每 {steps:g} 步记录一次", f"logs every {steps:g} steps"),
+        Text(f"每 {steps:g} 步记录一次", f"logs {_every(steps)}"),
         Text("日志间隔不小于 10 步", "log every 10 steps or less often"),
         practices={"logging_steps": _LOGS},
         at=setting,

@@ -300,7 +300,7 @@ def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if warm is not None:
         found["warmup"] = warm
     else:
-        found.update(by_default(run, "warmup", 0, f"{_HF}: no warm-up"))
+        found.update(by_default(run, "warmup", 0, f"{_HF}: warmup_steps 0"))
     cached = find(run, "tokenized_path")
     if cached is not None:
         found["pretokenized"] = practice("pretokenized", not is_off(cached.value), cached)

@@ -472,7 +472,7 @@ def _training(run: Run) -> dict[str, Setting]:
     if warm is not None:
         found["warmup"] = warm
     else:
-        found.update(by_default(run, "warmup", 0, f"{_HF}: no warm-up"))
+        found.update(by_default(run, "warmup", 0, f"{_HF}: warmup_steps 0"))
     return found
 
 

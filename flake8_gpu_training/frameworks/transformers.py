@@ -584,7 +584,7 @@ def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if warm is not None:
         found["warmup"] = warm
     else:
-        found.update(by_default(run, "warmup", 0, f"{_ARGS}: no warm-up"))
+        found.update(by_default(run, "warmup", 0, f"{_ARGS}: warmup_steps 0"))
     strategy = find(run, "logging_strategy")
     if strategy is not None and str(strategy.value).lower() in ("epoch", "no"):
         reason = f"logging_strategy is {strategy.value}"
