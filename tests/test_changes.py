@@ -203,6 +203,9 @@ def test_advice_that_depends_on_the_model_carries_no_edits(tmp_path: Path) -> No
     (finding,) = findings(runs_of(tmp_path, files), "GPU405")
     assert finding.change is not None
     assert finding.change.edits == ()
+    (finding,) = findings(runs_of(tmp_path / "warm", files), "GPU601")
+    assert finding.change is not None
+    assert finding.change.edits == ()
     seeing = "swift sft --model Qwen/Qwen2.5-VL-7B-Instruct --dataset a.jsonl\n"
     (finding,) = findings(runs_of(tmp_path / "vl", {"run.sh": ON_A100 + seeing}), "GPU702")
     assert finding.change is not None

@@ -13,6 +13,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
     seen,
+    with_edits,
 )
 from flake8_gpu_training.checks._kernels import liger_supports
 from flake8_gpu_training.checks._programs import first_call, imports
@@ -95,7 +96,7 @@ def _schedule_by_hand(run: Run) -> Judgement:
 def _warm_up(run: Run, warmup: Setting) -> Judgement:
     # Transformers' newest releases take warmup_steps only; every release takes an integer.
     by_steps = run.framework in ("hf_trainer", "llamafactory")
-    return advise(
+    answer = advise(
         run,
         "the first steps of Adam are noisy without warm-up",
         Text("学习率没有预热", "the learning rate does not warm up"),
@@ -105,6 +106,7 @@ def _warm_up(run: Run, warmup: Setting) -> Judgement:
         at=warmup,
         share=0.5,
     )
+    return with_edits(answer)  # it changes what is learnt
 
 
 # --- GPU602, GPU603: very large batches, curriculum ---
