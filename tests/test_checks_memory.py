@@ -133,6 +133,9 @@ def test_fp8_needs_the_cores_for_it() -> None:
 def test_fp8_is_an_option_of_megatron_on_hopper() -> None:
     run = hand_made(practices={"precision": "bf16", "megatron": True}, hardware=H100)
     assert status(run, "GPU202") is Status.RECOMMENDED
+    (finding,) = judged(run, "GPU202").findings
+    assert finding.change is not None
+    assert finding.change.edits == ()  # to be tested first
 
 
 def test_long_sequences_without_recomputation_are_advised_first() -> None:

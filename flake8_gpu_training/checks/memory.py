@@ -337,13 +337,14 @@ def _fp8(run: Run) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     if kind is not None and kind.fp8 and run.value("megatron") is True:
-        return advise(
+        answer = advise(
             run,
             f"{kind.name} multiplies FP8 twice as fast as BF16; test convergence first",
             Text(f"{kind.name} 上用 BF16 训练", f"BF16 on {kind.name}"),
             Text("可在 Megatron 后端试用 FP8（先验证收敛）", "try FP8 (check convergence first)"),
             parameters={"fp8_format": "e4m3", "fp8_recipe": "blockwise"},
         )
+        return with_edits(answer)  # whether the loss converges has to be tested
     return off(Text("未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛", "FP8 is off; needs a test"))
 
 
