@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Sequence
 
-# flake8's documented forms: "# noqa", "# noqa: E1,GPU501" (documentation, "Selecting and
-# ignoring violations"); its own expressions are no public names.
+# flake8's documented forms, bare or with a list of codes (its documentation, "Selecting and
+# Ignoring Violations"); its own expressions are no public names.
 _INLINE = re.compile(r"# noqa(?::\s?(?P<codes>[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*))?", re.I)
 _FILE = re.compile(r"\s*# flake8[:=]\s*noqa\s*$", re.I)
 
