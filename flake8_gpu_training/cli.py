@@ -16,7 +16,6 @@ from flake8_gpu_training.selection import Selection, codes
 from flake8_gpu_training.verdicts import Diagnostic
 
 CLEAN, FINDINGS, USAGE = 0, 1, 2
-_ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 
 
 class UsageError(Exception):
@@ -157,9 +156,11 @@ def _root_of(file: Path) -> Path:
 
     The search does not leave the working directory when the file lies in it.
     """
+    from flake8_gpu_training.project import ROOT_MARKS
+
     here = Path.cwd().resolve()
     for folder in file.resolve().parents:
-        if folder == here or any((folder / mark).exists() for mark in _ROOT_MARKS):
+        if folder == here or any((folder / mark).exists() for mark in ROOT_MARKS):
             return folder
     return file.resolve().parent
 

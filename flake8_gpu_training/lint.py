@@ -12,7 +12,7 @@ from typing import Optional
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import ProblemKind, PythonFile
 from flake8_gpu_training.options import Options, on_hardware
-from flake8_gpu_training.project import SCRIPT_KINDS, Project
+from flake8_gpu_training.project import ROOT_MARKS, SCRIPT_KINDS, Project
 from flake8_gpu_training.runs.configs import first_document, is_deepspeed
 from flake8_gpu_training.runs.find import find_runs, run_of_file
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -33,7 +33,6 @@ _PIN_FILES = (
 )
 # A large file is mostly data, an odd one mostly not ours: no reason to speak up.
 _HARMLESS = frozenset({ProblemKind.TOO_LARGE, ProblemKind.UNSUPPORTED})
-_ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 
 
 def lint_python(
@@ -74,7 +73,7 @@ def pins_around(folder: str) -> Mapping[str, str]:
             for requirement in read_requirements(data, name).requirements if data else ():
                 if requirement.version:
                     found.setdefault(requirement.name, requirement.version)
-        if any((parent / mark).exists() for mark in _ROOT_MARKS):
+        if any((parent / mark).exists() for mark in ROOT_MARKS):
             break
     return found
 

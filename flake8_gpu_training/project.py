@@ -51,6 +51,8 @@ CONFIG_KINDS = frozenset({FileKind.YAML, FileKind.JSON, FileKind.TOML})
 PYTHON_KINDS = frozenset({FileKind.PYTHON, FileKind.NOTEBOOK})
 
 MAX_FILES = 200_000
+ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
+"""Files and folders that stand at the root of a project."""
 MAX_BYTES: Mapping[FileKind, int] = {
     FileKind.PYTHON: 2_000_000,
     FileKind.NOTEBOOK: 50_000_000,  # outputs with images

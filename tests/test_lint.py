@@ -293,3 +293,15 @@ def test_explain_prints_the_page(capsys):
     status, printed = lint(capsys, "--explain", "gpu501")
     assert status == 0
     assert printed.out.startswith("# GPU501")
+
+
+def test_two_precisions_in_deepspeed_are_one_mistake_told_once(project, capsys):
+    (project / "train.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n\n"
+        'model = AutoModelForCausalLM.from_pretrained("gpt2")\n'
+        "args = TrainingArguments(\n    output_dir='o',\n"
+        '    deepspeed={"fp16": {"enabled": True}, "bf16": {"enabled": True}},\n)\n'
+        "Trainer(model=model, args=args, train_dataset=data).train()\n"
+    )
+    _, printed = lint(capsys, "--select=GPU01", "train.py")
+    assert [line.split()[1] for line in printed.out.splitlines()] == ["GPU010"]

@@ -201,8 +201,7 @@ def _both_precisions(run: Run) -> Iterator[Fault]:
             write(run, {last.name: False}),
         )
     half = _entry(run.deepspeed, "fp16.enabled")
-    brain = _entry(run.deepspeed, "bf16.enabled")
-    if half is not None and brain is not None and half.value is True and brain.value is True:
+    if half is not None and _deepspeed_has_both(run):
         yield Fault(
             _at(half),
             'set "enabled": false for one of them: DeepSpeed refuses fp16 and bf16 together',
@@ -210,6 +209,11 @@ def _both_precisions(run: Run) -> Iterator[Fault]:
             action,
             _replaced(run, half.name, False),
         )
+
+
+def _deepspeed_has_both(run: Run) -> bool:
+    entries = [_entry(run.deepspeed, f"{name}.enabled") for name in ("fp16", "bf16")]
+    return all(entry is not None and entry.value is True for entry in entries)
 
 
 # --- GPU011: options that need worker processes ----------------------------------------
@@ -325,6 +329,8 @@ def _precision_left_off(run: Run) -> Iterator[Fault]:
         return
     if run.is_open or run.single_file or run.kind is not RunKind.TRAIN:
         return
+    if _deepspeed_has_both(run):
+        return  # GPU010 asks for one of them first: which one it will be is not known
     for name, other in (("bf16", "fp16"), ("fp16", "bf16")):
         theirs = _entry(run.deepspeed, f"{name}.enabled")
         ours = (name, f"{name}_full_eval", f"pure_{name}")
