@@ -181,15 +181,7 @@ def prefixed(run: Run, processes: int) -> tuple[Edit, ...]:
 
 def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
     """The change that gives ``call`` the keyword argument ``name``."""
-    given = call.keywords.get(name)
-    settings = {}
-    if given is not None:
-        place = (given.value_location or given.location) if given.text else None
-        settings[name] = Setting(
-            name, given.value, given.location, text=given.text, value_location=place
-        )
-    place_of_call = Place(PlaceKind.PYTHON, call.location, call=call)
-    return changes.write(replace(run, place=place_of_call, settings=settings), {name: value})
+    return changes.write_in_call(run, call, call.keywords, {name: value})
 
 
 def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], Judge]:

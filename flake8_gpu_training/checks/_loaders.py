@@ -9,17 +9,15 @@ from typing import Any, Optional
 
 from flake8_gpu_training.checks._scale import is_test_file
 from flake8_gpu_training.checks.base import Change, Judgement, Status
-from flake8_gpu_training.checks.changes import write
+from flake8_gpu_training.checks.changes import write_in_call
 from flake8_gpu_training.facts import (
     Argument,
     Call,
     Location,
-    Origin,
     PythonFile,
-    Setting,
     Unknown,
 )
-from flake8_gpu_training.runs.model import Place, PlaceKind, Run
+from flake8_gpu_training.runs.model import Run
 
 _LOADERS = (
     "torch.utils.data.DataLoader",
@@ -83,20 +81,9 @@ class Loader:
 
 def write_call(run: Run, call: Call, parameters: Mapping[str, Any]) -> Change:
     """The change that passes ``parameters`` as keywords to ``call``."""
-    settings = {}
-    for name in parameters:
-        argument = _argument(call, name)
-        if argument is not None:
-            settings[name] = Setting(
-                name,
-                argument.value,
-                argument.location,
-                Origin.CONSTRUCTOR,
-                text=argument.text,
-                value_location=argument.value_location,
-            )
-    place = Place(PlaceKind.PYTHON, call.location, call=call)
-    return write(replace(run, place=place, settings=settings), parameters)
+    found = {name: _argument(call, name) for name in parameters}
+    given = {name: argument for name, argument in found.items() if argument is not None}
+    return write_in_call(run, call, given, parameters)
 
 
 def training_loaders(run: Run) -> tuple[Loader, ...]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit
-from flake8_gpu_training.facts import Entry, Location, Node, Origin, Setting
+from flake8_gpu_training.facts import Argument, Call, Entry, Location, Node, Origin, Setting
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run
@@ -73,6 +74,26 @@ def write(run: Run, parameters: Mapping[str, Any]) -> Change:
     if insertion is None or not exact:
         return Change(_LANGUAGE[run.place.kind], text)
     return Change(_LANGUAGE[run.place.kind], text, (*replaced, *insertion))
+
+
+def write_in_call(
+    run: Run, call: Call, given: Mapping[str, Argument], parameters: Mapping[str, Any]
+) -> Change:
+    """The change that passes ``parameters`` to ``call``, which has the arguments ``given``."""
+    settings = {
+        name: Setting(
+            name,
+            given[name].value,
+            given[name].location,
+            Origin.CONSTRUCTOR,
+            text=given[name].text,
+            value_location=given[name].value_location,
+        )
+        for name in parameters
+        if name in given
+    }
+    place = Place(PlaceKind.PYTHON, call.location, call=call)
+    return write(replace(run, place=place, settings=settings), parameters)
 
 
 def instruction(run: Run, parameters: Mapping[str, Any]) -> str:
