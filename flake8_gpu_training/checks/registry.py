@@ -14,8 +14,12 @@ MODULES = (
     "compute",  # GPU3xx
     "communication",  # GPU4xx
     "debugging",  # GPU308 to GPU310, GPU407, GPU408
-    "data",  # GPU5xx
-    "strategy",  # GPU6xx
+    "loading",  # GPU501 to GPU504, GPU506
+    "datasets",  # GPU505, GPU508 to GPU512
+    "packing",  # GPU507
+    "strategy",  # GPU601 to GPU603, GPU607
+    "adapters",  # GPU604 to GPU606
+    "swift_options",  # GPU608 to GPU616
     "multimodal",  # GPU7xx
     "hot_loops",  # GPU35x, GPU55x
     "infrastructure",  # GPU8xx

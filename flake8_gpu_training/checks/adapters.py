@@ -1,0 +1,276 @@
+"""GPU604 to GPU606: what is trained: adapters, a quantized base, frozen layers."""
+
+from __future__ import annotations
+
+from flake8_gpu_training.checks._judging import (
+    advise,
+    cannot_apply,
+    cannot_tell,
+    of_training,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._programs import first_call
+from flake8_gpu_training.checks._scale import GIB, gpus, memory_gib, number, text
+from flake8_gpu_training.checks._settings import (
+    is_on,
+    parameter,
+)
+from flake8_gpu_training.checks._strategy_examples import OF_32B, OF_72B, WARM, script
+from flake8_gpu_training.checks.base import (
+    Check,
+    Example,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+)
+from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.frameworks.reading import find
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import model_states
+from flake8_gpu_training.runs.model import Run
+
+_SWIFT_TUNER = "ms-swift 4.6.0, arguments/tuner_args.py"
+_SWIFT_QUANT = "ms-swift 4.6.0, arguments/base_args/quant_args.py"
+_LORA = "LoRA (Hu et al., 2021), arXiv:2106.09685"
+_QLORA = "QLoRA (Dettmers et al., 2023), arXiv:2305.14314"
+
+
+# --- GPU604: adapters where all weights do not fit ---
+
+_ADAPTERS = (
+    "lora",
+    "qlora",
+    "dora",
+    "longlora",
+    "oft",
+    "boft",
+    "vera",
+    "adapter",
+    "bone",
+    "reft",
+    "fourierft",
+    "lora_llm",
+)
+
+
+@of_training()
+def _adapters(run: Run) -> Judgement:
+    setting = run.practice("tuning")
+    lisa = parameter(run, "lisa_activated_layers", default=0)
+    if run.framework == "swift" and is_on(lisa):
+        return on(lisa, "lisa")
+    if not setting.known or not isinstance(setting.value, str):
+        return _adapters_by_hand(run, setting)
+    name = setting.value.lower()
+    if name == "adalora":
+        return on(setting, "adalora")
+    if name in _ADAPTERS:
+        return on(setting, "lora")
+    if name != "full":
+        return off(Text(f"微调方式 {name}", f"tuning is {name}"), setting)
+    return _full(run, setting)
+
+
+def _adapters_by_hand(run: Run, setting: Setting) -> Judgement:
+    call = first_call(run, "peft.get_peft_model", "peft.LoraConfig")
+    return seen(call, "lora") if call is not None else cannot_tell(setting)
+
+
+def _full(run: Run, setting: Setting) -> Judgement:
+    """Full tuning: adapters only where even sharding over all GPUs leaves no room."""
+    count, memory, parameters = gpus(run), memory_gib(run), run.model.parameters
+    optional = Text("全参训练（LoRA 可选）", "all weights are trained (LoRA is optional)")
+    if count is None or memory is None or parameters is None:
+        return off(optional, setting)
+    if run.value("offload_optimizer") in ("cpu", "nvme") or _is_lean(run):
+        return off(optional, setting)
+    states = model_states(parameters, count, 3)
+    if states < memory:
+        return off(optional, setting)
+    return advise(
+        run,
+        f"full tuning needs {states:.0f} GiB per GPU for model states even with ZeRO-3 on "
+        f"{count} x {memory:g} GiB",
+        Text(
+            f"全参训练，模型状态每卡约 {states:.0f} GiB，超过显存 {memory:g} GiB",
+            f"model states take {states:.0f} GiB per GPU of {memory:g} GiB",
+        ),
+        Text("改用 LoRA，只训练适配器", "train LoRA adapters only"),
+        practices={"tuning": "lora"},
+        variant="lora",
+        at=setting,
+    )
+
+
+def _is_lean(run: Run) -> bool:
+    """An optimizer or precision with far fewer bytes per parameter than mixed Adam."""
+    name = text(run, "optimizer") or ""
+    lean = ("galore", "badam", "apollo", "8bit", "4bit", "adafactor", "lomo", "muon", "sgd")
+    return run.value("precision") == "pure-bf16" or any(word in name for word in lean)
+
+
+# --- GPU605: a quantized base model ---
+
+
+@of_training()
+def _quantized(run: Run) -> Judgement:
+    method = run.practice("quantization_method")
+    if not method.known:
+        return cannot_tell(method)
+    name = str(method.value).lower()
+    if name not in ("none", ""):
+        return on(method, name)
+    if text(run, "tuning") not in _ADAPTERS:
+        return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
+    return _unquantized(run)
+
+
+def _unquantized(run: Run) -> Judgement:
+    memory, parameters = memory_gib(run), run.model.parameters
+    optional = Text("16 位基座（量化可选）", "16-bit base weights (quantizing is optional)")
+    if memory is None or parameters is None:
+        return off(optional)
+    # Over several GPUs the weights are split first (ZeRO-3): quantizing is for the rest.
+    weights = 2 * parameters / GIB / max(_weight_shards(run), gpus(run) or 1)
+    if weights < memory:
+        return off(optional)
+    return advise(
+        run,
+        f"16-bit weights take {weights:.0f} GiB of a {memory:g} GiB GPU",
+        Text(
+            f"16 位权重每卡 {weights:.0f} GiB，超过显存 {memory:g} GiB",
+            f"16-bit weights take {weights:.0f} GiB per GPU of {memory:g} GiB",
+        ),
+        Text("QLoRA：4 位量化基座", "QLoRA: keep the base weights in 4 bits"),
+        practices={"quantization_method": "bnb", "quantization_bits": 4},
+        variant="bnb",
+    )
+
+
+def _weight_shards(run: Run) -> int:
+    """Over how many GPUs one copy of the weights is spread, at most."""
+    if run.value("zero_stage") == 3 or run.value("fsdp", "none") != "none":
+        return gpus(run) or 10**6
+    if run.value("device_map", "none") not in ("none", None):
+        return gpus(run) or 10**6
+    tensor, pipeline = number(run, "tensor_parallel"), number(run, "pipeline_parallel")
+    return int((tensor or 1) * (pipeline or 1))
+
+
+# --- GPU606: frozen layers ---
+
+_FREEZES = (
+    "freeze_parameters",
+    "freeze_parameters_regex",
+    "freeze_parameters_ratio",
+    "freeze_trainable_layers",
+    "freeze_llm",
+    "freeze_layers",
+)
+
+
+@of_training(alone=True)
+def _freezing(run: Run) -> Judgement:
+    setting = find(run, *_FREEZES)
+    if setting is not None and is_on(setting):
+        return on(setting)
+    call = first_call(run, ".requires_grad_")
+    argument = call.positional[0] if call is not None and call.positional else None
+    if call is not None and argument is not None and argument.value is False:
+        return seen(call)
+    for program in run.python:
+        for attribute in program.attributes:
+            if attribute.name.endswith(".requires_grad") and attribute.value is False:
+                return on(attribute)
+    return off(Text("未冻结层（可选）", "no layers are frozen (optional)"))
+
+
+def _item(
+    category: str, identifier: str, points: float = 1, group: str = "", variant: str = ""
+) -> Item:
+    return Item("swift", category, identifier, points, group, variant)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU604",
+        "adapters",
+        Text("参数高效微调", "Parameter-efficient tuning"),
+        Priority.HIGH,
+        _adapters,
+        why="Full tuning with Adam holds 16 bytes per parameter; adapters leave the base "
+        "model frozen and hold states for about 1 % of it.",
+        fix="Train LoRA adapters, or add GPUs or offload.",
+        ignore="All weights must change, and offloading makes them fit.",
+        items=(
+            Item("general", "G", "lora-qlora", 2, "peft"),
+            _item("A", "lora", 3, "tuner", "lora"),
+            _item("A", "adalora", 3, "tuner", "adalora"),
+            _item("A", "lisa", 3, "tuner", "lisa"),
+        ),
+        impact=Impact(
+            memory=(-87, -70),
+            note=Text(
+                "每参数 16 字节降到约 2 字节；GPT-3 实测 1.2 TB 降到 350 GB",
+                "2 instead of 16 bytes per parameter; GPT-3 took 350 GB instead of 1.2 TB",
+            ),
+            source=_LORA,
+        ),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                script(*OF_72B, "full", WARM),
+                script(*OF_72B, "lora", WARM),
+            ),
+        ),
+        sources=(_LORA, _SWIFT_TUNER),
+    ),
+    Check(
+        "GPU605",
+        "quantized-base",
+        Text("量化基座（QLoRA）", "Quantized base model (QLoRA)"),
+        Priority.HIGH,
+        _quantized,
+        why="Frozen 16-bit weights take 2 bytes per parameter on every GPU; in 4 bits a quarter.",
+        fix="Load the base model in 4 bits (NF4, double quantization).",
+        ignore="The weights fit: 4-bit training is slower.",
+        items=(
+            _item("A", "qlora-bnb", 3, "quantized", "bnb"),
+            _item("A", "qlora-hqq", 3, "quantized", "hqq"),
+            _item("A", "qlora-eetq", 3, "quantized", "eetq"),
+            _item("A", "fp8-quantization", 3, "quantized", "fp8"),
+        ),
+        impact=Impact(
+            memory=(-75, -60),
+            note=Text("权重 16 位降到 4 位", "weights of 4 bits instead of 16"),
+            source=_QLORA,
+        ),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                script(*OF_32B, "lora", WARM).replace("    --deepspeed zero3 \\\n", ""),
+                script(*OF_32B, "lora", f"{WARM} --quant_method bnb --quant_bits 4").replace(
+                    "    --deepspeed zero3 \\\n", ""
+                ),
+            ),
+        ),
+        sources=(_QLORA, _SWIFT_QUANT),
+    ),
+    Check(
+        "GPU606",
+        "layer-freezing",
+        Text("层冻结", "Frozen layers"),
+        Priority.LOW,
+        _freezing,
+        why="Frozen layers need neither gradients nor optimizer states.",
+        fix="Set requires_grad_(False) on layers that need no training.",
+        items=(Item("general", "G", "layer-freezing", 2, "peft"),),
+        impact=Impact(source="https://pytorch.org/docs/stable/notes/autograd.html"),
+        sources=("https://pytorch.org/docs/stable/notes/autograd.html",),
+    ),
+)

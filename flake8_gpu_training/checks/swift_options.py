@@ -1,0 +1,286 @@
+"""GPU608 to GPU616: practices that an ms-swift run may do without."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from flake8_gpu_training.checks._judging import (
+    Judge,
+    cannot_apply,
+    cannot_tell,
+    of_training,
+    off,
+    on,
+)
+from flake8_gpu_training.checks._scale import number, text
+from flake8_gpu_training.checks._settings import (
+    NOT_SWIFT,
+    TEXT_MODEL,
+    algorithm,
+    is_on,
+    is_text,
+    parameter,
+)
+from flake8_gpu_training.checks.base import (
+    Check,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+)
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_SWIFT_TUNER = "ms-swift 4.6.0, arguments/tuner_args.py"
+_SWIFT_TRAIN = "ms-swift 4.6.0, trainers/arguments.py"
+
+
+_LORA_ONLY = Text("仅用于 LoRA", "for LoRA only")
+_SFT_ONLY = Text("仅用于 SFT", "for supervised tuning only")
+
+
+def _is_lora(run: Run) -> bool:
+    return text(run, "tuning") in ("lora", "longlora", "lora_llm")
+
+
+def _is_sft(run: Run) -> bool:
+    return algorithm(run) == "sft"
+
+
+def _optional(
+    names: tuple[str, ...],
+    applies: Callable[[Run], bool],
+    otherwise: Text,
+    hint: Text,
+    variants: tuple[str, ...] = (),
+) -> Judge:
+    """Judges a parameter that a run may do without; ``variants`` are the values that count."""
+
+    @of_training(alone=True)
+    def judge(run: Run) -> Judgement:
+        setting = parameter(run, *names)
+        if not setting.known:
+            return cannot_tell(setting)
+        if variants:
+            for variant in variants:
+                if str(setting.value).lower().startswith(variant):
+                    return on(setting, variant)
+        elif setting.explicit and is_on(setting):
+            return on(setting)
+        return off(hint, setting) if applies(run) else cannot_apply(otherwise)
+
+    return judge
+
+
+_DORA = _optional(
+    ("use_dora",),
+    _is_lora,
+    _LORA_ONLY,
+    Text("可选：质量略升、速度略降", "optional: slower, better"),
+)
+_LORA_PLUS = _optional(
+    ("lorap_lr_ratio", "loraplus_lr_ratio"),
+    _is_lora,
+    _LORA_ONLY,
+    Text("可选：B 矩阵用更大学习率", "optional: a larger learning rate for the B matrices"),
+)
+_RSLORA = _optional(
+    ("use_rslora",),
+    _is_lora,
+    _LORA_ONLY,
+    Text("可选：大 rank 时更稳定", "optional: steadier at large ranks"),
+)
+_INITIAL = _optional(
+    ("init_weights", "init_lora_weights"),
+    _is_lora,
+    _LORA_ONLY,
+    Text("默认初始化（可选 PiSSA、LoRA-GA）", "default initialisation (PiSSA, LoRA-GA optional)"),
+    ("pissa", "lora-ga"),
+)
+_NEFTUNE = _optional(
+    ("neftune_noise_alpha",),
+    _is_sft,
+    _SFT_ONLY,
+    Text("可选：嵌入噪声", "optional: noise on embeddings"),
+)
+_DFT = _optional(
+    ("enable_dft_loss", "use_dft_loss"),
+    _is_sft,
+    _SFT_ONLY,
+    Text("可选：DFT 损失", "optional: the DFT loss"),
+)
+
+
+def _is_long(run: Run) -> bool:
+    return (number(run, "max_length") or 0) > 32768
+
+
+_ROPE = _optional(
+    ("rope_scaling",),
+    _is_long,
+    Text("序列长度无需扩展", "sequences are not longer than the model's own context"),
+    Text("可选：超过模型上下文时扩展", "optional: extends the model's context"),
+)
+
+
+def _has_vision(run: Run) -> bool:
+    return not is_text(run)
+
+
+_LAYERED = _optional(
+    ("vit_lr", "aligner_lr"),
+    _has_vision,
+    TEXT_MODEL,
+    Text("可选：视觉与对齐模块单独学习率", "optional: own rates for vision and aligner"),
+)
+
+
+@of_training(alone=True)
+def _loss_scale(run: Run) -> Judgement:
+    if run.framework != "swift":
+        return cannot_apply(NOT_SWIFT)
+    how = algorithm(run)
+    setting = parameter(run, "loss_scale", default="default", source=_SWIFT_TRAIN)
+    if not setting.known:
+        return cannot_tell(setting)
+    if how == "pt":
+        return cannot_apply(Text("预训练对全部 token 计损失", "pre-training learns every token"))
+    if setting.value == "all":
+        return off(Text("对全部 token 计损失", "the prompt is learnt too"), setting)
+    return on(setting)
+
+
+def _swift_only(judge: Judge) -> Judge:
+    """``judge`` for frameworks whose audits ask: the parameters are theirs alone."""
+
+    def judged(run: Run) -> Judgement:
+        if run.framework not in ("swift", "llamafactory", "hf_trainer"):
+            return cannot_apply(NOT_SWIFT)
+        return judge(run)
+
+    return judged
+
+
+def _item(
+    category: str, identifier: str, points: float = 1, group: str = "", variant: str = ""
+) -> Item:
+    return Item("swift", category, identifier, points, group, variant)
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU608",
+        "dora",
+        Text("DoRA", "DoRA"),
+        Priority.LOW,
+        _swift_only(_DORA),
+        why="DoRA decomposes weights into magnitude and direction; it costs time and memory.",
+        fix="Set use_dora where quality matters more than speed.",
+        items=(_item("A", "dora"),),
+        impact=Impact(source="DoRA (Liu et al., 2024), arXiv:2402.09353"),
+        sources=("DoRA (Liu et al., 2024), arXiv:2402.09353", _SWIFT_TUNER),
+    ),
+    Check(
+        "GPU609",
+        "lora-plus",
+        Text("LoRA+", "LoRA+"),
+        Priority.LOW,
+        _swift_only(_LORA_PLUS),
+        why="A larger learning rate for B converges in fewer steps.",
+        fix="Set lorap_lr_ratio (16 in the paper).",
+        items=(_item("A", "lora-plus"),),
+        impact=Impact(source="LoRA+ (Hayou et al., 2024), arXiv:2402.12354"),
+        sources=("LoRA+ (Hayou et al., 2024), arXiv:2402.12354", _SWIFT_TUNER),
+    ),
+    Check(
+        "GPU610",
+        "rslora",
+        Text("RS-LoRA", "Rank-stabilised LoRA"),
+        Priority.LOW,
+        _swift_only(_RSLORA),
+        why="LoRA's scaling makes large ranks learn no better than small ones.",
+        fix="Set use_rslora for large ranks.",
+        items=(_item("A", "rslora"),),
+        impact=Impact(source="rsLoRA (Kalajdzievski, 2023), arXiv:2312.03732"),
+        sources=("rsLoRA (Kalajdzievski, 2023), arXiv:2312.03732", _SWIFT_TUNER),
+    ),
+    Check(
+        "GPU611",
+        "lora-initialisation",
+        Text("LoRA 初始化", "Initialisation of LoRA"),
+        Priority.LOW,
+        _swift_only(_INITIAL),
+        why="PiSSA and LoRA-GA start the adapters from the weights' or gradients' main "
+        "directions, and converge in fewer steps.",
+        fix="Set init_weights to pissa or lora-ga.",
+        items=(
+            _item("A", "pissa", 1, "initial", "pissa"),
+            _item("A", "lora-ga", 1, "initial", "lora-ga"),
+        ),
+        impact=Impact(source="PiSSA (Meng et al., 2024), arXiv:2404.02948"),
+        sources=(
+            "PiSSA (Meng et al., 2024), arXiv:2404.02948",
+            "LoRA-GA (Wang et al., 2024), arXiv:2407.05000",
+        ),
+    ),
+    Check(
+        "GPU612",
+        "loss-scale",
+        Text("Loss Scale", "Loss scale"),
+        Priority.LOW,
+        _loss_scale,
+        why="loss_scale says which tokens count: by default the assistant's.",
+        fix="Leave loss_scale at default, or last_round for multi-turn data.",
+        items=(_item("I", "loss-scale"),),
+        impact=Impact(source="ms-swift 4.6.0, arguments/base_args/template_args.py"),
+        sources=("ms-swift 4.6.0, arguments/base_args/template_args.py",),
+    ),
+    Check(
+        "GPU613",
+        "neftune",
+        Text("NEFTune", "NEFTune"),
+        Priority.LOW,
+        _swift_only(_NEFTUNE),
+        why="Noise on the embeddings improves instruction following at no cost.",
+        fix="Set neftune_noise_alpha 5.",
+        items=(_item("I", "neftune"),),
+        impact=Impact(source="NEFTune (Jain et al., 2023), arXiv:2310.05914"),
+        sources=("NEFTune (Jain et al., 2023), arXiv:2310.05914",),
+    ),
+    Check(
+        "GPU614",
+        "rope-scaling",
+        Text("RoPE 扩展", "RoPE scaling"),
+        Priority.LOW,
+        _swift_only(_ROPE),
+        why="Positions beyond the model's context need scaled rotary embeddings.",
+        fix="Set rope_scaling (yarn for long contexts).",
+        items=(_item("I", "rope-scaling"),),
+        impact=Impact(source="YaRN (Peng et al., 2023), arXiv:2309.00071"),
+        sources=("YaRN (Peng et al., 2023), arXiv:2309.00071",),
+    ),
+    Check(
+        "GPU615",
+        "dft-loss",
+        Text("DFT Loss", "DFT loss"),
+        Priority.LOW,
+        _swift_only(_DFT),
+        why="Dynamic fine-tuning weights each token's loss by its probability.",
+        fix="Set enable_dft_loss.",
+        items=(_item("I", "dft-loss"),),
+        impact=Impact(source="DFT (Wu et al., 2025), arXiv:2508.05629"),
+        sources=("DFT (Wu et al., 2025), arXiv:2508.05629", _SWIFT_TRAIN),
+    ),
+    Check(
+        "GPU616",
+        "layered-learning-rate",
+        Text("分层学习率", "Learning rates by module"),
+        Priority.LOW,
+        _swift_only(_LAYERED),
+        why="A pretrained vision tower wants a smaller learning rate than the aligner.",
+        fix="Set vit_lr and aligner_lr.",
+        items=(_item("I", "layered-learning-rate"),),
+        impact=Impact(source=_SWIFT_TRAIN),
+        sources=(_SWIFT_TRAIN,),
+    ),
+)
