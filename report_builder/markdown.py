@@ -18,15 +18,17 @@ from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
 from flake8_gpu_training.facts import Location, Setting, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.secrets import shown_command
 from flake8_gpu_training.verdicts import Diagnostic
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
 from report_builder.decision_tree import swift_tree
+from report_builder.marks import cell, code, fence, number, percent
+from report_builder.picture import picture
 from report_builder.recommendations import Recommendation
 from report_builder.report import Report
+from report_builder.run_words import RunWords
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
 from report_builder.wording import (
@@ -91,68 +93,12 @@ _DIFFICULTY = {
     "medium": Text("中", "medium"),
     "high": Text("高", "high"),
 }
-_KIND = {
-    RunKind.TRAIN: Text("训练", "training"),
-    RunKind.SERVE: Text("推理服务", "serving"),
-    RunKind.INFER: Text("离线推理", "offline inference"),
-    RunKind.OTHER: Text("其他", "other"),
-}
-_MODEL_KIND = {
-    "LLM": Text("LLM", "LLM"),
-    "MLLM": Text("MLLM", "MLLM"),
-    "video": Text("视频生成", "video generation"),
-    "image": Text("图像生成", "image generation"),
-    "audio": Text("音频", "audio"),
-    "embedding": Text("Embedding", "embedding"),
-    "vision": Text("视觉", "vision"),
-}
 _GOAL = {
     "balanced": Text("综合优化（吞吐优先）", "balanced (throughput first)"),
     "throughput": Text("吞吐优先", "throughput"),
     "memory": Text("显存优先", "memory"),
     "latency": Text("延迟优先", "latency"),
 }
-_PARTS = {
-    "weights": Text("权重", "weights"),
-    "gradients": Text("梯度", "gradients"),
-    "optimizer": Text("优化器状态", "optimizer states"),
-    "activations": Text("激活", "activations"),
-    "logits": Text("logits", "logits"),
-    "overhead": Text("其他（CUDA 上下文、通信缓冲、碎片）", "rest (CUDA context, buffers, slack)"),
-}
-# What an estimate of the memory lacks, and how to supply it.
-_LACKING = {
-    "parameters": Text(
-        "模型规模未知（用完整的模型名，如 `Qwen/Qwen2.5-7B-Instruct`）",
-        "the size of the model is not known (name the model in full, such as "
-        "`Qwen/Qwen2.5-7B-Instruct`)",
-    ),
-    "shape": Text(
-        "模型层数与宽度未知（用公开模型的完整名称；仅有 `--model-params` 的规模不够）",
-        "the model's layers and width are not known (name a published model in full; a size "
-        "given by `--model-params` does not tell them)",
-    ),
-    "micro_batch_size": Text(
-        "每卡批大小未知（在启动命令或配置中写出，如 `per_device_train_batch_size`）",
-        "the batch size per GPU is not known (write it in the command or configuration, such as "
-        "`per_device_train_batch_size`)",
-    ),
-    "max_length": Text(
-        "最大序列长度未知（在启动命令或配置中写出，如 `max_length`）",
-        "the maximal sequence length is not known (write it in the command or configuration, "
-        "such as `max_length`)",
-    ),
-    "ranks": Text(
-        "进程数未知（用 `--num-gpus`、`--num-nodes` 指明）",
-        "the number of processes is not known (pass `--num-gpus` and `--num-nodes`)",
-    ),
-    "rollout": Text(
-        "同进程的生成引擎占用的显存由其自身设置决定",
-        "the memory of the rollout engine in the same process is its own setting",
-    ),
-}
-_UNKNOWN = Text("未知", "unknown")
-_ADJUST = Text("需根据实际硬件调整", "adjust to the actual hardware")
 # Order of magnitude in GB; the last row of pure BF16 is LLaMA-Factory's.
 _REFERENCE = (
     (Text("全参（bf16）", "full"), Text("16-bit 混合", "16-bit mixed"), "120 240 600 1200"),
@@ -201,54 +147,18 @@ def audit_ids(report: Report) -> tuple[str, ...]:
     return tuple(audit.id for audit in AUDITS if audit.id in wanted)
 
 
-def cell(text: str) -> str:
-    """``text`` as the content of a table cell."""
-    flat = " ".join(str(text).split())
-    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
-def code(text: str) -> str:
-    """``text`` as inline code, fit for a table cell."""
-    flat = " ".join(str(text).split())
-    if not flat:
-        return ""
-    longest = max((len(run) for run in re.findall(r"`+", flat)), default=0)
-    ticks = "`" * (longest + 1)
-    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
-    body = flat.replace("|", "\\|")
-    return f"{ticks}{pad}{body}{pad}{ticks}"
-
-
-def fence(text: str, language: str) -> str:
-    """``text`` as a fenced block."""
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    ticks = "`" * (longest + 1)
-    body = text.rstrip("\n")
-    return f"{ticks}{language}\n{body}\n{ticks}"
-
-
 def change_fence(change: Change) -> str:
     """A change as a fenced block in its own language."""
     text = nested_yaml(change.text) if change.language == "yaml" else change.text
     return fence(text, change.language)
 
 
-def number(value: float) -> str:
-    """A number without needless decimals."""
-    return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def percent(share: Optional[float]) -> str:
-    """A share of 1 as percent; a dash for None."""
-    return "—" if share is None else f"{share * 100:.0f}%"
-
-
-class _View:
+class _View(RunWords):
     """What the templates may ask, in one language."""
 
     def __init__(self, report: Report, lang: str) -> None:
+        super().__init__(lang)
         self.report = report
-        self.lang = lang
         self.environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_TEMPLATES),
             undefined=jinja2.StrictUndefined,
@@ -263,14 +173,6 @@ class _View:
         """A template's text, with at most one empty line in a row outside code blocks."""
         text = self.environment.get_template(template).render(**values)
         return redacted(_tidy(text))
-
-    def t(self, zh: str, en: str) -> str:
-        """The wording in the report's language."""
-        return zh if self.lang == "zh" else en
-
-    def say(self, text: Text) -> str:
-        """A bilingual text in the report's language."""
-        return text.say(self.lang)
 
     def _globals(self) -> Mapping[str, Any]:
         report = self.report
@@ -296,13 +198,14 @@ class _View:
             "points_of": points_of,
             "evidence_of": self.evidence_of,
             "advice_of": self.advice_of,
-            "kind_of": lambda run: self.say(_KIND[run.kind]),
+            "kind_of": self.kind_of,
             "model_of": self.model_of,
             "model_kind": self.model_kind,
             "model_size": self.model_size,
             "mode_of": self.mode_of,
             "rlhf_of": self.rlhf_of,
             "practice": self.practice,
+            "picture_of": lambda run: picture(run, self.lang),
             "hardware_of": self.hardware_of,
             "launch_of": self.launch_of,
             "long_launch_of": self.long_launch_of,
@@ -610,160 +513,6 @@ class _View:
             return ""
         return self.t("，推理引擎：", ", inference: ") + self.t("、", ", ").join(extra)
 
-    def model_kind(self, run: Optional[Run]) -> str:
-        """Kind of the model, or that it is not known."""
-        kind = run.model.kind if run is not None else "unknown"
-        return self.say(_MODEL_KIND.get(kind, _UNKNOWN))
-
-    def model_size(self, run: Optional[Run]) -> str:
-        """Number of parameters, or that it is not known."""
-        if run is None or not run.model.parameters:
-            return self.say(_UNKNOWN)
-        return _billions(run.model.parameters)
-
-    def model_of(self, run: Run) -> str:
-        """The model's name and size."""
-        name = code(run.model.name) if run.model.name else self.say(_UNKNOWN)
-        return name + self.t(f"（{self.model_size(run)}）", f" ({self.model_size(run)})")
-
-    def mode_of(self, run: Run) -> str:
-        """How the run is started: the program and its sub-command."""
-        if run.command is None:
-            return self.say(_KIND[run.kind])
-        words = [word.text for word in run.command.words[:2] if not word.text.startswith("-")]
-        return code(" ".join(words)) if words else self.say(_KIND[run.kind])
-
-    def rlhf_of(self, run: Run) -> str:
-        """The RLHF algorithm, or nothing for other runs."""
-        algorithm = run.value("algorithm")
-        return str(algorithm) if algorithm not in (None, "sft", "pt") else ""
-
-    def practice(self, run: Run, name: str) -> str:
-        """Value of a practice, with its place."""
-        setting = run.practice(name)
-        if not setting.known or setting.value is None:
-            return self.say(_UNKNOWN)
-        place = self.t("默认值", "default")
-        if setting.location is not None:
-            place = place_text(setting.location, self.lang)
-        return code(str(setting.value)) + self.t(f"（{cell(place)}）", f" ({cell(place)})")
-
-    def hardware_of(self, run: Optional[Run]) -> str:
-        """GPUs of the run, with what is not known said so."""
-        adjust = self.say(_ADJUST)
-        if run is None:
-            return self.say(_UNKNOWN) + self.t(f"（{adjust}）", f" ({adjust})")
-        hardware = run.hardware
-        gpu = hardware.gpu or self.t("GPU 型号未知", "unknown GPU")
-        count = hardware.gpus or run.launcher.world_size
-        pieces = [f"{gpu} × {count}" if count else gpu]
-        if hardware.nodes is not None and hardware.nodes > 1:
-            pieces.append(self.t(f"{hardware.nodes} 个节点", f"{hardware.nodes} nodes"))
-        if hardware.memory_gib is not None:
-            pieces.append(f"{number(hardware.memory_gib)} GiB")
-        if hardware.gpu is None and hardware.memory_gib is None:
-            pieces.append(adjust)
-        return self.t("，", ", ").join(pieces)
-
-    def memory_rows(self, report: Report) -> list[list[str]]:
-        """The memory table: a heading row, the parts, the total; one column or two."""
-        found = report.memory
-        assert found is not None
-        columns = [found.parts]
-        heads = ["GiB"]
-        if found.full_parts is not None and found.max_length != found.sample_length:
-            columns.append(found.full_parts)
-            heads = [
-                self.t(f"样本最长 {length} token（GiB）", f"samples up to {length} tokens (GiB)")
-                for length in (found.sample_length, found.max_length)
-            ]
-        rows = [[self.t("部分", "Part"), *heads]]
-        for name in found.parts:
-            shown = [_gib(column[name]) for column in columns]
-            if name in found.offloaded:
-                shown = [self.t("卸载到 CPU", "on the CPU")] * len(columns)
-            rows.append([self.say(_PARTS[name]), *shown])
-        totals = [f"**{sum(column.values()):.1f}**" for column in columns]
-        return [*rows, [self.t("**每卡合计**", "**Total per GPU**"), *totals]]
-
-    def memory_note(self, report: Report) -> str:
-        """What the figures of the memory table rest on."""
-        found = report.memory
-        assert found is not None
-        if found.full_parts is None:
-            return self.t(
-                f"未设最大长度，按样本最长 {found.sample_length} token 估算；"
-                "更长的样本需要更多显存。",
-                f"No maximal length is set, so samples of up to {found.sample_length} tokens are "
-                "assumed; longer ones take more.",
-            )
-        if found.max_length == found.sample_length:
-            return ""
-        return self.t(
-            "峰值由一批中最长的样本决定，数据长度不在配置中，故给出两种情形："
-            f"假设为常见的指令数据（最长约 {found.sample_length} token），以及样本达到上限 "
-            f"{found.max_length} token 的最坏情形。",
-            "The longest sample of a batch makes the peak, and the files do not tell how long the "
-            f"data are, so here are two cases: instruction data as usual, assumed to stay below "
-            f"{found.sample_length} tokens, and samples that reach the limit of "
-            f"{found.max_length} tokens.",
-        )
-
-    def fits_of(self, report: Report) -> str:
-        """Whether the run fits, as one sentence."""
-        assert report.memory is not None
-        run = report.primary
-        capacity = run.hardware.memory_gib if run is not None else None
-        if capacity is None:
-            return self.t(
-                "GPU 显存未知，是否放得下需根据实际硬件调整。",
-                "The GPU's memory is not known; whether it fits depends on the actual hardware.",
-            )
-        known_gib = number(capacity)
-        if report.memory.fits is None:
-            return self.t(
-                f"与每卡 {known_gib} GiB 显存接近，是否放得下取决于样本的实际长度。",
-                f"It is close to the GPU's {known_gib} GiB: the real lengths of samples decide.",
-            )
-        if report.memory.fits:
-            return self.t(
-                f"每卡 {known_gib} GiB 显存放得下。", f"It fits the GPU's {known_gib} GiB."
-            )
-        return self.t(
-            f"每卡 {known_gib} GiB 显存放不下，会 OOM。",
-            f"It does not fit the GPU's {known_gib} GiB: out of memory.",
-        )
-
-    def no_memory(self, run: Optional[Run]) -> str:
-        """Why there is no estimate: what is missing, and how to supply it."""
-        lacking = missing(run) if run is not None and run.kind is RunKind.TRAIN else ()
-        if not lacking:
-            return self.t(
-                "没有可估算的训练运行；需根据实际硬件调整。",
-                "There is no training run to estimate; adjust to the actual hardware.",
-            )
-        joined = self.t("；", "; ").join(self.say(_LACKING[name]) for name in lacking)
-        return self.t(
-            f"无法估算本次运行的显存：{joined}。需根据实际硬件调整。",
-            f"The memory of this run cannot be estimated: {joined}. Adjust to the actual hardware.",
-        )
-
-    def serving_memory(self, run: Optional[Run]) -> str:
-        """What the weights of an inference run take on each GPU; "" for other runs."""
-        if run is None or run.kind is RunKind.TRAIN or not run.model.parameters:
-            return ""
-        degree = 1
-        for name in ("tensor_parallel", "pipeline_parallel"):
-            size = run.value(name, 1)
-            degree *= size if isinstance(size, int) and size > 0 else 1
-        gib = run.model.parameters * 2 / degree / GIB
-        return self.t(
-            f"16 位权重每卡约 {gib:.1f} GiB（{degree} 卡切分，量化模型更小），"
-            "其余显存主要用于 KV cache。",
-            f"16-bit weights take about {gib:.1f} GiB per GPU (split over {degree}; less when "
-            "quantized); most of the rest holds the KV cache.",
-        )
-
     def stage_of(self, report: Report) -> str:
         """The ZeRO stage by its name."""
         stage = report.deepspeed.stage
@@ -887,14 +636,6 @@ def _quoted(word: Word) -> Word:
 
 def _is_of_engine(setting: Setting, engine: str) -> bool:
     return engine in setting.name or setting.name in _ENGINE_SETTINGS
-
-
-def _gib(size: float) -> str:
-    return "< 0.1" if 0 < size < 0.05 else f"{size:.1f}"
-
-
-def _billions(parameters: int) -> str:
-    return f"{parameters / 1e9:.1f}B" if parameters >= 1e9 else f"{parameters / 1e6:.0f}M"
 
 
 def _tidy(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from report_builder.cli import main
-from report_builder.markdown import cell, code, fence, number, percent
+from report_builder.marks import cell, code, fence, number, percent
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 MAIN = "static-analysis-report.md"

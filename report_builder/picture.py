@@ -1,0 +1,188 @@
+"""The picture of a run: what it will run with, and who says so where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional
+
+from flake8_gpu_training.facts import Origin, Setting, Unknown, known
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run, RunKind
+from report_builder.marks import cell, code
+from report_builder.wording import PRACTICE_NAMES, default_text, place_text
+
+_TRAINING = (
+    "precision",
+    "tuning",
+    "quantization_bits",
+    "micro_batch_size",
+    "gradient_accumulation_steps",
+    "max_length",
+    "attention",
+    "gradient_checkpointing",
+    "zero_stage",
+    "offload_optimizer",
+    "offload_param",
+    "fsdp",
+    "optimizer",
+    "lr_scheduler",
+    "dataloader_workers",
+    "save_steps",
+    "logging_steps",
+    "dataset",
+    "output_dir",
+)
+_SERVING = ("precision", "attention", "max_length", "quantization_method")
+# Degrees that multiply to more GPUs per replica; shown when they are on.
+_DEGREES = ("tensor_parallel", "pipeline_parallel", "sequence_parallel", "expert_parallel")
+_OFF = ("none", None, 0, 1, False)
+_ORIGIN = {
+    Origin.FLAG: Text("命令行参数", "flag"),
+    Origin.ENVIRONMENT: Text("环境变量", "environment"),
+    Origin.FILE: Text("配置文件", "file"),
+    Origin.CONSTRUCTOR: Text("代码", "code"),
+    Origin.DEFAULT: Text("默认值", "default"),
+    Origin.DERIVED: Text("推导", "derived"),
+}
+_UNKNOWN = Text("未知", "unknown")
+_LISTED_FILES = 12
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing a run will run with; every field is a finished table cell."""
+
+    name: str
+    value: str
+    source: str
+
+
+def picture(run: Run, lang: str) -> tuple[Row, ...]:
+    """The settings that decide how ``run`` uses its GPUs, in the order of a launch."""
+    return tuple(_Picture(run, lang).rows())
+
+
+class _Picture:
+    def __init__(self, run: Run, lang: str) -> None:
+        self.run = run
+        self.lang = lang
+
+    def t(self, zh: str, en: str) -> str:
+        return zh if self.lang == "zh" else en
+
+    def rows(self) -> Iterator[Row]:
+        yield self._files()
+        yield self._processes()
+        trains = self.run.kind is RunKind.TRAIN
+        for name in _TRAINING if trains else _SERVING:
+            row = self._practice(name, needed=True)
+            if row is not None:
+                yield row
+        for name in _DEGREES:
+            row = self._practice(name, needed=False)
+            if row is not None:
+                yield row
+        batch = self._global_batch() if trains else None
+        if batch is not None:
+            yield batch
+
+    def _files(self) -> Row:
+        run = self.run
+        files = list(run.files)
+        for document in (run.deepspeed, run.accelerate):
+            if document is not None and document.path not in files:
+                files.append(document.path)
+        shown = self.t("、", ", ").join(code(path) for path in files[:_LISTED_FILES])
+        if len(files) > _LISTED_FILES:
+            more = len(files) - _LISTED_FILES
+            shown += self.t(f" 等 {len(files)} 个文件", f" and {more} more")
+        start = code(place_text(run.location, self.lang))
+        return Row(self.t("读到的文件", "Files read"), shown or "—", start)
+
+    def _processes(self) -> Row:
+        launcher = self.run.launcher
+        name = self.t("启动器与进程", "Launcher and processes")
+        counts = [
+            self.t(f"每节点 {self._value(launcher.processes)} 个进程", "")
+            or f"{self._value(launcher.processes)} per node",
+            self.t(f"{self._value(launcher.nodes)} 个节点", "")
+            or f"{self._value(launcher.nodes)} node(s)",
+        ]
+        value = f"{code(launcher.name)}{self.t('：', ': ')}" + self.t("，", ", ").join(counts)
+        if launcher.world_size is not None:
+            value += self.t(f"，共 {launcher.world_size}", f", {launcher.world_size} in all")
+        sources = [self._source(s) for s in (launcher.processes, launcher.nodes)]
+        return Row(name, value, self.t("；", "; ").join(dict.fromkeys(sources)))
+
+    def _practice(self, name: str, *, needed: bool) -> Optional[Row]:
+        """A practice as a row; None when it is off and only of interest when it is on."""
+        setting = self.run.practice(name)
+        absent = name not in self.run.profile
+        if not needed and (absent or (known(setting.value) and setting.value in _OFF)):
+            return None
+        if setting.location is None and known(setting.value) and setting.value in ("none", None):
+            return None
+        if absent and name not in ("precision", "micro_batch_size", "tuning", "attention"):
+            return None
+        title = cell(PRACTICE_NAMES[name].say(self.lang))
+        return Row(title, self._value(setting), self._source(setting))
+
+    def _value(self, setting: Setting) -> str:
+        value = setting.value
+        if not isinstance(value, Unknown):
+            if isinstance(value, bool):
+                return self.t("开启", "on") if value else self.t("关闭", "off")
+            return self.t("无", "none") if value is None else code(str(value))
+        said = _UNKNOWN.say(self.lang)
+        if not value.candidates:
+            return said
+        options = self.t(" 或 ", " or ").join(code(str(one)) for one in value.candidates)
+        return said + self.t(f"（{options}）", f" ({options})")
+
+    def _source(self, setting: Setting) -> str:
+        if setting.location is None:
+            return self._unplaced(setting)
+        origin = _ORIGIN[setting.origin].say(self.lang)
+        place = place_text(setting.location, self.lang)
+        written = code(setting.note) if "=" in setting.note else ""
+        comma = self.t("，", ", ") if written else ""
+        return f"{origin} {written}{comma}{cell(place)}{self._beaten(setting)}"
+
+    def _unplaced(self, setting: Setting) -> str:
+        if isinstance(setting.value, Unknown):
+            return "—" if self.lang == "zh" else cell(setting.value.reason)
+        if setting.note:
+            said = default_text(setting.note, self.lang)
+            if said is not None:
+                return cell(said)
+            if self.lang == "en":
+                return cell(setting.note)
+        return _ORIGIN[setting.origin].say(self.lang)
+
+    def _beaten(self, setting: Setting) -> str:
+        """The weaker values of the same name that this one overrides."""
+        parameter = setting.note.partition("=")[0] or setting.name
+        weaker = [
+            f"{code(one.text or str(one.value))} ({cell(place_text(one.location, self.lang))})"
+            for one in self.run.overridden
+            if one.name == parameter and one.location is not None and one.known
+        ]
+        if not weaker:
+            return ""
+        joined = self.t("、", ", ").join(weaker)
+        return self.t(f"；覆盖了 {joined}", f"; overrides {joined}")
+
+    def _global_batch(self) -> Optional[Row]:
+        run = self.run
+        world = run.launcher.world_size
+        micro, steps = run.value("micro_batch_size"), run.value("gradient_accumulation_steps")
+        split = any(run.value(name, 1) not in _OFF for name in _DEGREES[:3])
+        if split or not all(isinstance(n, int) for n in (world, micro, steps)):
+            return None
+        assert world is not None
+        return Row(
+            self.t("全局批大小", "global batch size"),
+            code(str(micro * steps * world)),
+            f"{micro} × {steps} × {world}",
+        )

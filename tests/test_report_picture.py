@@ -1,0 +1,63 @@
+"""The picture of a run: values as they end, and who set them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from checks_support import runs_of
+
+from report_builder.picture import Row, picture
+
+SCRIPT = """\
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+parser = HfArgumentParser((TrainingArguments,))
+(args,) = parser.parse_args_into_dataclasses()
+Trainer(model=None, args=args).train()
+"""
+
+
+def rows(root: Path, files: dict[str, str], lang: str = "en") -> dict[str, Row]:
+    run = next(run for run in runs_of(root, files) if run.primary)
+    return {row.name: row for row in picture(run, lang)}
+
+
+def test_a_flag_is_named_with_its_place_and_an_absent_one_with_its_default(tmp_path: Path) -> None:
+    found = rows(
+        tmp_path,
+        {
+            "train.py": SCRIPT,
+            "run.sh": "torchrun --nproc_per_node 4 train.py --output_dir out \\\n"
+            "  --per_device_train_batch_size 2 --bf16\n",
+        },
+    )
+    assert found["micro-batch size"] == Row(
+        "micro-batch size", "`2`", "flag `per_device_train_batch_size=2`, run.sh:2"
+    )
+    assert (
+        found["Launcher and processes"].value == "`torchrun`: `4` per node, `1` node(s), 4 in all"
+    )
+    assert found["activation checkpointing"].value == "off"
+    assert "default" in found["activation checkpointing"].source
+    assert found["global batch size"] == Row("global batch size", "`8`", "2 × 1 × 4")
+
+
+def test_a_value_that_beats_another_says_so(tmp_path: Path) -> None:
+    files = {
+        "conf.yaml": "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: lora\n"
+        "dataset: d\nper_device_train_batch_size: 4\noutput_dir: out\n",
+        "run.sh": "llamafactory-cli train conf.yaml per_device_train_batch_size=2\n",
+    }
+    source = rows(tmp_path, files)["micro-batch size"].source
+    assert source.endswith("; overrides `4` (conf.yaml:5)")
+    assert rows(tmp_path, files, "zh")["每卡微批大小"].source.endswith("；覆盖了 `4` (conf.yaml:5)")
+
+
+def test_candidates_of_an_undecided_branch_are_shown(tmp_path: Path) -> None:
+    files = {
+        "run.sh": 'if [ -n "$BIG" ]; then BS=8; else BS=2; fi\n'
+        "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset d "
+        "--per_device_train_batch_size $BS\n",
+    }
+    assert rows(tmp_path, files)["micro-batch size"].value == "unknown (`8` or `2`)"
+    assert rows(tmp_path, files, "zh")["每卡微批大小"].value == "未知（`8` 或 `2`）"
