@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from flake8_gpu_training.checks.base import Status
@@ -27,6 +27,7 @@ NAMES = {
 _IO_ITEMS = frozenset({"worker-processes", "storage-medium", "storage-colocation"})
 # Samples of these models are decoded while training; text is cheap to load.
 _DECODED = frozenset({"MLLM", "video", "image", "audio", "vision"})
+_DECODERS = frozenset({"torchvision", "PIL", "cv2", "albumentations", "decord", "av", "librosa"})
 _COMMUNICATION_ITEMS = frozenset({"gdrdma"})
 _SMALL_STEP = 1024  # tokens per micro-batch under which kernels are too short to fill a GPU
 _LARGE_STEP = 8192
@@ -34,36 +35,43 @@ _LARGE_STEP = 8192
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """``kind`` is a key of NAMES; ``evidence`` says what it was inferred from."""
+    """``kind`` is a key of NAMES; ``evidence`` says what it was inferred from.
+
+    ``also``: the less severe signs that the run shows, in order.
+    """
 
     kind: str
     evidence: Text
+    also: tuple[Bottleneck, ...] = ()
 
 
 def bottleneck(
     run: Optional[Run], verdicts: Sequence[Verdict], memory: Optional[MemoryEstimate]
 ) -> Bottleneck:
-    """The first bottleneck that the run shows a sign of, the most severe sign first."""
+    """The most severe bottleneck that the run shows a sign of, with the other signs."""
     if run is None:
         return Bottleneck(
             "unconfirmed", Text("没有找到训练或推理运行", "no training or serving run was found")
         )
     asked = _asked(verdicts)
-    return (
-        _offload(run)
-        or _communication(run, asked)
-        or _data(run, asked)
-        or _memory(run, memory)
-        or _synchronisation(verdicts)
-        or _work(run)
-        or Bottleneck(
+    signs = (
+        _offload(run),
+        _communication(run, asked),
+        _data(run, asked),
+        _memory(run, memory),
+        _synchronisation(verdicts),
+        _work(run),
+    )
+    found = [sign for sign in signs if sign is not None]
+    if not found:
+        return Bottleneck(
             "unconfirmed",
             Text(
                 "静态信息不足以判断，建议用 torch.profiler 或 Nsight Systems 采样若干步",
                 "the files do not tell; profile a few steps with torch.profiler or Nsight Systems",
             ),
         )
-    )
+    return replace(found[0], also=tuple(found[1:]))
 
 
 def _asked(verdicts: Sequence[Verdict]) -> dict[str, Verdict]:
@@ -148,7 +156,10 @@ def _offload(run: Run) -> Optional[Bottleneck]:
 def _prepares_samples(run: Run) -> bool:
     """Whether the loader has much to do per sample: decode media, or tokenise on the fly."""
     lazy = run.settings.get("lazy_tokenize")
-    return run.model.kind in _DECODED or (lazy is not None and lazy.value is True)
+    if run.model.kind in _DECODED or (lazy is not None and lazy.value is True):
+        return True
+    modules = {i.dotted.partition(".")[0] for file in run.python for i in file.imports}
+    return not modules.isdisjoint(_DECODERS)
 
 
 def _data(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:

@@ -245,6 +245,7 @@ class _View(RunWords):
             "main_scenarios": report.scenarios[:_MAIN_SCENARIOS],
             "lang": self.lang,
             "colon": self.t("：", ": "),
+            "bottleneck_names": NAMES,
             "bottleneck_name": NAMES[report.bottleneck.kind],
             "by_priority": [
                 (self.say(heading), [e for e in report.recommendations if e.priority is priority])

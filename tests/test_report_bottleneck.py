@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.facts import Import, Location, PythonFile, Setting
 from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.verdicts import judge
@@ -58,3 +58,18 @@ def test_what_is_offloaded_is_named_with_its_place() -> None:
     assert "optimizer states and parameters" in evidence.en
     assert "train.sh:3" in evidence.en
     assert "优化器状态、参数" in evidence.zh
+
+
+def test_less_severe_signs_are_told_beside_the_first() -> None:
+    run = run_of("MLLM", zero_stage=3, offload_param="cpu", micro_batch_size=1, max_length=512)
+    found = bottleneck(run, judge(run, all_checks()), None)
+    assert (found.kind, [sign.kind for sign in found.also]) == (
+        "offload-bound",
+        ["io-bound", "launch-bound"],
+    )
+
+
+def test_a_script_that_decodes_images_has_samples_that_take_work() -> None:
+    picture = Import("torchvision", "transforms", "transforms", AT)
+    run = replace(run_of("unknown"), python=(PythonFile("train.py", imports=(picture,)),))
+    assert bottleneck(run, judge(run, all_checks()), None).kind == "io-bound"
