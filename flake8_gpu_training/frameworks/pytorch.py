@@ -16,6 +16,7 @@ from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hub_models import practices_from_models
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
+from flake8_gpu_training.frameworks.lightning import precision_of, strategy_of, trainer_of
 from flake8_gpu_training.frameworks.reading import (
     dtype,
     find,
@@ -26,21 +27,6 @@ from flake8_gpu_training.frameworks.reading import (
 )
 from flake8_gpu_training.runs.model import Run, RunKind
 
-_LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
-_LIGHTNING_PRECISION: Mapping[str, str] = {
-    "bf16": "bf16",
-    "bf16-mixed": "bf16",
-    "16": "fp16",
-    "16-mixed": "fp16",
-    "bf16-true": "pure-bf16",
-    "16-true": "fp16",
-    "32": "fp32",
-    "32-true": "fp32",
-    "64": "fp32",
-    "64-true": "fp32",
-    "transformer-engine": "fp8",
-    "transformer-engine-float16": "fp8",
-}
 _HALF_WORDS = (
     "autocast",
     "apex",
@@ -139,10 +125,7 @@ class _Program:
 
     def lightning(self) -> Optional[Call]:
         """The call of Lightning's ``Trainer`` or ``Fabric``."""
-        for call in self.named("Trainer", "Fabric"):
-            if call.name.partition(".")[0] in _LIGHTNING:
-                return call
-        return None
+        return trainer_of(self.calls)
 
     def accelerator(self) -> Optional[Call]:
         """The call of Accelerate's ``Accelerator``."""
@@ -173,7 +156,7 @@ def _given(name: str, value: Any, call: Call, argument: Optional[Argument] = Non
         Origin.CONSTRUCTOR,
         f"{call.method}: {argument.text or argument.value}",
         argument.text,
-        argument.location if argument.text else None,
+        argument.value_location if argument.text else None,
     )
 
 
@@ -281,21 +264,7 @@ def _of_accelerator(program: _Program) -> Optional[Setting]:
 
 def _of_lightning(program: _Program) -> Optional[Setting]:
     call = program.lightning()
-    if call is None:
-        return None
-    argument = _keyword(call, "precision")
-    if argument is None:
-        if call.is_open or _keyword(call, "plugins") is not None:
-            return Setting("precision", Unknown("arguments of the Trainer are not all known"))
-        device = _keyword(call, "accelerator")
-        if device is not None and device.value in ("cpu", "tpu", "mps", "hpu"):
-            return None
-        note = "Lightning: precision 32-true unless set"
-        return Setting("precision", "fp32", None, Origin.DEFAULT, note)
-    if not known(argument.value):
-        return _given("precision", argument.value, call, argument)
-    value = _LIGHTNING_PRECISION.get(str(argument.value))
-    return _given("precision", value, call, argument) if value else None
+    return None if call is None else precision_of(call, program.calls)
 
 
 def _of_deepspeed(program: _Program) -> Optional[Setting]:
@@ -706,24 +675,7 @@ def _sharding(program: _Program, launched: Mapping[str, Setting]) -> dict[str, S
 
 def _strategy_of_lightning(program: _Program) -> dict[str, Setting]:
     call = program.lightning()
-    argument = _keyword(call, "strategy") if call is not None else None
-    if call is None or argument is None or not isinstance(argument.value, str):
-        return {}
-    text = argument.value.lower()
-    found: dict[str, Setting] = {}
-    stage = re.match(r"deepspeed_stage_([123])(_offload)?", text)
-    if stage is not None:
-        device = "cpu" if stage.group(2) else "none"
-        found["zero_stage"] = _given("zero_stage", int(stage.group(1)), call, argument)
-        found["offload_optimizer"] = _given("offload_optimizer", device, call, argument)
-    elif text.startswith("fsdp"):
-        found["fsdp"] = _given("fsdp", "full_shard", call, argument)
-        found["fsdp_offload"] = _given("fsdp_offload", "offload" in text, call, argument)
-    elif text.startswith("ddp"):
-        found["ddp"] = _given("ddp", True, call, argument)
-        unused = text == "ddp_find_unused_parameters_true"
-        found["find_unused_parameters"] = _given("find_unused_parameters", unused, call, argument)
-    return found
+    return {} if call is None else strategy_of(program.run, call, program.calls)
 
 
 def _zero(

@@ -577,7 +577,8 @@ class Assembly:
             scheduler = Scheduler(None, None)
             if program in ("flow_factory", "vllm", "sglang"):
                 return launcher_of(program, {}, parts.settings, {}, scheduler), scheduler
-            return Launcher(program if parts.config is not None else "python"), scheduler
+            seen = Launcher(program if parts.config is not None else "python")
+            return with_spawned(seen, parts.python), scheduler
         scheduler = Scheduler(origins.script, launch.command)
         options = dict(launch.options)
         if launch.program == "trl":

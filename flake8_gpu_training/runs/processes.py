@@ -390,7 +390,7 @@ _COUNTERS = {
 
 
 _SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launcher"})
-_LIGHTNING = ("lightning.", "pytorch_lightning.")
+_LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 
 
 def with_spawned(launcher: Launcher, files: Iterable[PythonFile]) -> Launcher:
@@ -401,7 +401,7 @@ def with_spawned(launcher: Launcher, files: Iterable[PythonFile]) -> Launcher:
         if call.name in _SPAWNERS:
             argument = call.keywords.get("nprocs") or call.keywords.get("num_processes")
             return _spawning(launcher, call, argument, None)
-        if call.method == "Trainer" and call.name.startswith(_LIGHTNING):
+        if call.method in ("Trainer", "Fabric") and call.name.startswith(_LIGHTNING):
             return _spawning(
                 launcher, call, call.keywords.get("devices"), call.keywords.get("num_nodes")
             )
@@ -412,6 +412,7 @@ def _spawning(
     launcher: Launcher, call: Call, devices: Optional[Argument], nodes: Optional[Argument]
 ) -> Launcher:
     value = devices.value if devices is not None else None
+    note = f"{call.method}: {devices.text or value} processes" if devices is not None else call.name
     if isinstance(value, (list, tuple)):
         value = len(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -419,7 +420,7 @@ def _spawning(
     count: Any = 1 if nodes is None else nodes.value
     return dataclasses.replace(
         launcher,
-        processes=Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name),
+        processes=Setting("processes", value, call.location, Origin.CONSTRUCTOR, note),
         nodes=Setting(
             "nodes",
             count if isinstance(count, int) else Unknown("nodes"),
