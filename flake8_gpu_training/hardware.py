@@ -1,99 +1,77 @@
-"""GPUs by name: memory, architecture, and what each generation can compute.
+"""GPUs by name: what people, schedulers and clouds write, and what the generation can compute.
 
-Memory and compute capability are those of NVIDIA's data sheets and of the CUDA GPU list
-(developer.nvidia.com/cuda-gpus); Ascend's from Huawei's product pages.
+The figures and their sources are in ``_gpus``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
+from flake8_gpu_training._gpus import FORMS, GPUS, INSTANCES, OTHER_FAMILIES, Gpu
+
+__all__ = ["GPUS", "Gpu", "NamedGpu", "architecture_named", "gpu_named", "named", "noted"]
+
 
 @dataclass(frozen=True)
-class Gpu:
-    """One kind of accelerator; ``memory_gib`` as marketed, ``capability`` as (major, minor).
+class NamedGpu:
+    """What a text says about the GPUs: the kind and how many of them.
 
-    ``capability`` is None for accelerators that are not CUDA devices: advice about CUDA
-    kernels does not apply to them.
+    ``gpu`` is None where the text leaves the memory open or names several kinds,
+    ``architecture`` where those differ in it.
     """
 
-    name: str
-    memory_gib: float
-    architecture: str
-    capability: Optional[tuple[int, int]]
-
-    @property
-    def bf16(self) -> bool:
-        """Whether tensor cores take bfloat16 (Ampere and newer)."""
-        return self.capability is None or self.capability >= (8, 0)
-
-    @property
-    def fp8(self) -> bool:
-        """Whether tensor cores take FP8 (Ada, Hopper and newer)."""
-        return self.capability is not None and self.capability >= (8, 9)
-
-    @property
-    def flash_attention(self) -> int:
-        """Newest FlashAttention generation made for it; 0 when there is none."""
-        if self.capability is None or self.capability < (8, 0):
-            return 0
-        return {9: 3, 10: 4}.get(self.capability[0], 2)
+    gpu: Optional[Gpu]
+    architecture: Optional[str]
+    count: Optional[int] = None
 
 
-_TABLE = (
-    ("V100-16G", 16, "Volta", (7, 0)),
-    ("V100-32G", 32, "Volta", (7, 0)),
-    ("T4", 16, "Turing", (7, 5)),
-    ("RTX2080Ti", 11, "Turing", (7, 5)),
-    ("RTX3090", 24, "Ampere", (8, 6)),
-    ("RTX4090", 24, "Ada", (8, 9)),
-    ("RTX5090", 32, "Blackwell", (12, 0)),
-    ("RTXPRO6000", 96, "Blackwell", (12, 0)),
-    ("A10", 24, "Ampere", (8, 6)),
-    ("A30", 24, "Ampere", (8, 0)),
-    ("A40", 48, "Ampere", (8, 6)),
-    ("A6000", 48, "Ampere", (8, 6)),
-    ("A100-40G", 40, "Ampere", (8, 0)),
-    ("A100-80G", 80, "Ampere", (8, 0)),
-    ("A800-80G", 80, "Ampere", (8, 0)),
-    ("L4", 24, "Ada", (8, 9)),
-    ("L20", 48, "Ada", (8, 9)),
-    ("L40", 48, "Ada", (8, 9)),
-    ("L40S", 48, "Ada", (8, 9)),
-    ("H100", 80, "Hopper", (9, 0)),
-    ("H800", 80, "Hopper", (9, 0)),
-    ("H20", 96, "Hopper", (9, 0)),
-    ("H20-141G", 141, "Hopper", (9, 0)),
-    ("H200", 141, "Hopper", (9, 0)),
-    ("B200", 180, "Blackwell", (10, 0)),
-    ("GB200", 186, "Blackwell", (10, 0)),
-    ("Ascend910B", 64, "Ascend", None),
+# GPU families as written, longest first. Bare numbers (``4090``) stand for GeForce boards.
+_RTX = r"(?:geforce[ _-]*)?(?:rtx[ _-]*)?"
+_SUFFIX = r"(?:[ _-]*(?:ti[ _-]*super|ti|super|d(?![a-z0-9])))?"
+_NAMES = (
+    r"rtx[ _-]*pro[ _-]*[56]000",
+    r"rtx[ _-]*[56]000[ _-]*ada",
+    r"quadro[ _-]*rtx[ _-]*[568]000|rtx[ _-]*8000",
+    r"titan[ _-]*(?:rtx|v)",
+    rf"{_RTX}(?:2060|2070|2080|3060|3070|3080|3090|4060|4070|4080|4090|5060|5070|5080|5090){_SUFFIX}",
+    r"(?:rtx[ _-]*)?a[456]000",
+    r"ascend[ _-]*910(?:[abc]\d?)?|910[abc]\d?",
+    r"mi(?:100|210|250x?|300[ax]|308x|325x|350x|355x)",
+    r"gb300|gb200|gh200|b300|b200|h100|h200|h800|h20|a100|a800|v100s|v100|p100",
+    r"l40s|l40|l20|l4|a10g|a10|a16|a30|a40|t4|p40",
 )
-
-GPUS: dict[str, Gpu] = {row[0]: Gpu(*row) for row in _TABLE}
-
-# Names as people write them; the longer alternative comes first. A memory size behind the
-# name chooses between variants (A100-40GB, V100 32G).
+_MAKER = (
+    r"(?:nvidia[ _-]*|amd[ _-]*|huawei[ _-]*)?(?:tesla[ _-]*|instinct[ _-]*|hgx[ _-]*|dgx[ _-]*)?"
+)
+_SIZE = r"\d{2,3}[ _-]*gi?b?"
+_FORM_WORDS = (
+    r"(?:[ _-]*(?:sxm\d?|pcie|nvl|hbm\d?e?|mega|shared|tensor[ _-]core|gpus?)(?![a-z0-9]))*"
+)
 _NAME = re.compile(
-    r"(?<![A-Za-z0-9])(?:nvidia[ _-]*)?(?:geforce[ _-]*|tesla[ _-]*)?"
-    r"(?P<name>rtx[ _-]*pro[ _-]*6000|(?:rtx[ _-]*)?(?:2080[ _-]*ti|3090|4090|5090)"
-    r"|rtx[ _-]*a6000|gb200|ascend[ _-]*910b\d?|910b\d?|h100|h200|h800|h20|b200|a100|a800|v100"
-    r"|l40s|l40|l20|l4|a6000|a10g?|a30|a40|t4)"
-    r"(?![A-Za-z0-9])(?:[ _-]*(?:sxm\d?|pcie|nvl|hbm\d?e?))?"
-    r"[ _-]*(?:(?P<size>\d{2,3})[ _-]*gi?b?\b)?",
+    rf"(?:(?P<count>\d{{1,2}})[ ]*(?:[x×*][ ]*|(?:张|卡|块)[ ]*))?"
+    rf"(?:(?P<before>{_SIZE})[ _-]+)?"
+    rf"{_MAKER}(?P<name>{'|'.join(_NAMES)})(?![a-z0-9])"
+    rf"(?P<rest>{_FORM_WORDS}(?:[ _-]*[(（]?(?P<size>{_SIZE})(?![a-z0-9])[)）]?)?{_FORM_WORDS})"
+    rf"(?P<slice>[_-](?:mig[_-])?\dg[._]\d{{1,3}}gb)?"
+    rf"(?:[ ]*[x×*][ ]*(?P<after>\d{{1,2}})(?![a-z0-9.]))?",
     re.IGNORECASE,
 )
-_ALIASES = {
-    "2080TI": "RTX2080Ti",
-    "RTX2080TI": "RTX2080Ti",
-    "3090": "RTX3090",
-    "4090": "RTX4090",
-    "5090": "RTX5090",
-    "RTXA6000": "A6000",
-    "A10G": "A10",
-}
+_INSTANCE = re.compile(
+    r"(?i)(?:ml\.)?(?P<type>(?:p[3-6]|g[456])[a-z0-9-]*\.(?:\d*xlarge|metal)"
+    r"|[ag][2-4]-[a-z]+-\d{1,2}g?"
+    r"|(?:standard_)?n[cd]\d+[a-z]+(?:_[a-z]+\d+)?_v\d)"
+)
+# Families so short that prose means other things by them: sections, paper sizes, levels.
+_SHORT = re.compile(r"(?i)[a-z]\d{1,2}g?")
+_MAKERS = re.compile(r"(?i)nvidia|tesla|geforce|instinct|ascend|huawei")
+_GPU_BEFORE = re.compile(r"(?i)(?:gpus?|cards?|显卡|[张卡块])[ :：(（-]*$")
+_GPU_AFTER = re.compile(r"(?i)[ -]*(?:gpus?\b|cards?\b|显卡|[单双多]?卡|显存)")
+_NEAR = 10  # characters beside a name in which a word about GPUs makes it one
+_GENERATION = re.compile(r"(?i)(?<![a-z])(volta|turing|ampere|ada|hopper|blackwell)(?![a-z])")
+_GEFORCE = {"20": "Turing", "30": "Ampere", "40": "Ada", "50": "Blackwell"}
 
 
 def gpu_named(text: str) -> Optional[Gpu]:
@@ -102,38 +80,160 @@ def gpu_named(text: str) -> Optional[Gpu]:
     A name that stands for several variants (A100, V100) without a size gives None when the
     variants differ in memory, since guessing the memory would mislead.
     """
-    for match in _NAME.finditer(text):
-        found = _variant(match.group("name"), match.group("size"))
-        if found is not None:
-            return found
-    return None
+    found = named(text)
+    return found.gpu if found is not None else None
 
 
 def architecture_named(text: str) -> Optional[str]:
     """The architecture of the GPU that ``text`` names, also when its memory is not told."""
-    match = _NAME.search(text)
-    if match is None:
+    found = named(text)
+    return found.architecture if found is not None else None
+
+
+def named(text: str) -> Optional[NamedGpu]:
+    """The GPUs that a text about hardware names: a resource request, a label, a machine type."""
+    machine = _machine(text)
+    if machine is not None:
+        return machine
+    matches = [match for match in _NAME.finditer(text) if _stands_alone(text, match)]
+    return _agreed(matches) if matches else _generation(text)
+
+
+def noted(text: str) -> Optional[NamedGpu]:
+    """The GPUs that prose names, such as a comment.
+
+    Words that are GPU names by accident (a path, a model's name, a number) are left alone: a
+    bare number or a short name counts only beside a number of GPUs, a memory size, or a word
+    about GPUs.
+    """
+    machine = _machine(text)
+    if machine is not None:
+        return machine
+    found = [match for match in _NAME.finditer(text) if _is_a_word(text, match)]
+    return _agreed([match for match in found if _is_meant(text, match)])
+
+
+def _generation(text: str) -> Optional[NamedGpu]:
+    """A generation that stands for its GPUs (``--constraint=ampere``)."""
+    words = {match[1].capitalize() for match in _GENERATION.finditer(text)}
+    return NamedGpu(None, next(iter(words))) if len(words) == 1 else None
+
+
+def _machine(text: str) -> Optional[NamedGpu]:
+    """A cloud's machine type (``p4d.24xlarge``); nothing when several are named."""
+    kinds = [_instance(match["type"]) for match in _INSTANCE.finditer(text)]
+    found = {kind for kind in kinds if kind is not None}
+    if len(found) != 1:
         return None
-    key = _key(match.group("name"))
-    for gpu in GPUS.values():
-        if gpu.name == key or gpu.name.startswith(f"{key}-"):
-            return gpu.architecture
-    return None
+    name, count = found.pop()
+    gpu = GPUS[name]
+    return NamedGpu(gpu, gpu.architecture, count)
 
 
-def _key(name: str) -> str:
-    compact = re.sub(r"[ _-]", "", name).upper()
-    if compact.startswith(("ASCEND910B", "910B")):
-        return "Ascend910B"
-    return _ALIASES.get(compact, compact)
+def _instance(kind: str) -> Optional[tuple[str, int]]:
+    lower = kind.lower()
+    return INSTANCES.get(lower) or INSTANCES.get(f"standard_{lower}")
 
 
-def _variant(name: str, size: Optional[str]) -> Optional[Gpu]:
-    key = _key(name)
-    variants = [gpu for gpu in GPUS.values() if gpu.name.startswith(f"{key}-")]
-    sized = [gpu for gpu in variants if size is not None and gpu.memory_gib == float(size)]
-    if sized:
-        return sized[0]
-    if key in GPUS:
-        return GPUS[key]
-    return variants[0] if size is None and len(variants) == 1 else None
+def _stands_alone(text: str, match: re.Match[str]) -> bool:
+    return not re.match(r"[A-Za-z0-9]", text[max(0, match.start() - 1) : match.start()])
+
+
+def _is_a_word(text: str, match: re.Match[str]) -> bool:
+    """Whether the name is not a part of a path, an identifier or a longer name."""
+    start, end = match.span()
+    if re.match(r"[A-Za-z0-9_./\\=-]", text[max(0, start - 1) : start]):
+        return False
+    return not re.match(r"[A-Za-z0-9_/\\=]|[.-][A-Za-z0-9]", text[end : end + 2])
+
+
+def _is_meant(text: str, match: re.Match[str]) -> bool:
+    name = re.sub(r"[ _-]", "", match["name"])
+    bare = name.isdigit()
+    if not bare and not _SHORT.fullmatch(name):
+        return True
+    if match["count"] or match["after"] or match["size"] or match["before"]:
+        return True
+    start, end = match.span()
+    before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
+    beside = _GPU_BEFORE.search(before) or _GPU_AFTER.match(after)
+    told = beside is not None or _MAKERS.search(match[0]) or "gpu" in match["rest"].lower()
+    return bool(told) and (bare or name[0].isupper())
+
+
+def _agreed(matches: list[re.Match[str]]) -> Optional[NamedGpu]:
+    """What all matches say; the GPU only when they mean one kind."""
+    kinds = {_family(match["name"]) for match in matches}
+    architectures = {_architecture(kind) for kind in kinds}
+    architecture = architectures.pop() if len(architectures) == 1 else None
+    if architecture is None:
+        return None
+    if len(kinds) > 1:
+        return NamedGpu(None, architecture)
+    counts = set(_counts(matches))
+    gpus = {gpu.name: gpu for gpu in map(_gpu, matches) if gpu is not None}
+    exact = list(gpus.values()) if len(gpus) == 1 else _most_exact(list(gpus.values()))
+    return NamedGpu(
+        exact[0] if exact else None, architecture, counts.pop() if len(counts) == 1 else None
+    )
+
+
+def _counts(matches: list[re.Match[str]]) -> Iterator[int]:
+    for match in matches:
+        number = int(match["count"] or match["after"] or 0)
+        if number:
+            yield number
+
+
+def _most_exact(gpus: list[Gpu]) -> list[Gpu]:
+    """The one form among several names of the same memory; none when the memories differ."""
+    if len({gpu.memory_gib for gpu in gpus}) != 1:
+        return []
+    formed = [gpu for gpu in gpus if gpu.form]
+    return formed if len(formed) == 1 else []
+
+
+_FAMILIES = {gpu.family.upper(): gpu.family for gpu in GPUS.values()}
+_FAMILIES.update({family.upper(): family for family in OTHER_FAMILIES})
+
+
+def _family(name: str) -> str:
+    """The name of the family in the table, or the written one in capitals."""
+    compact = re.sub(r"geforce|[ _-]", "", name, flags=re.IGNORECASE).upper()
+    if compact[:4].isdigit():
+        compact = f"RTX{compact}"
+    elif compact.startswith("RTXA"):
+        compact = compact[len("RTX") :]
+    elif compact == "RTX8000":
+        compact = "QUADRORTX8000"
+    elif compact.startswith(("910", "ASCEND910")):
+        compact = f"ASCEND{compact.replace('ASCEND', '')}"
+        compact = compact if compact in _FAMILIES else compact[: len("ASCEND910B")]
+    return _FAMILIES.get(compact, compact)
+
+
+def _architecture(family: str) -> Optional[str]:
+    of_table = next((gpu.architecture for gpu in GPUS.values() if gpu.family == family), None)
+    series = family[3:5] if re.fullmatch(r"RTX\d{4}\D*", family) else ""
+    return of_table or OTHER_FAMILIES.get(family) or _GEFORCE.get(series)
+
+
+def _gpu(match: re.Match[str]) -> Optional[Gpu]:
+    """The one kind a match means; None when several memories are possible, or a slice is meant."""
+    if match["slice"]:
+        return None
+    found = [gpu for gpu in GPUS.values() if gpu.family == _family(match["name"])]
+    form = _form(match["rest"])
+    size = match["size"] or match["before"]
+    if size is not None:
+        number = float(re.sub(r"\D", "", size))
+        found = [gpu for gpu in found if gpu.memory_gib == number]
+    elif not form:  # H20 is the first of two memories: the name alone stands for it
+        found = [gpu for gpu in found if gpu.name == gpu.family] or found
+    found = [gpu for gpu in found if gpu.form == form] or found
+    return found[0] if len({gpu.memory_gib for gpu in found}) == 1 else None
+
+
+def _form(rest: str) -> str:
+    written = rest.lower()
+    return next((form for form in FORMS if form.lower() in written), "")

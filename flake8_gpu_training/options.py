@@ -57,6 +57,7 @@ def on_hardware(run: Run, options: Options) -> Run:
             hardware,
             gpu=options.gpu,
             memory_gib=GPUS[options.gpu].memory_gib,
+            architecture=GPUS[options.gpu].architecture,
             source="--gpu-target-gpu",
             location=None,
             weak=False,

@@ -238,6 +238,7 @@ def _as_asked(run: Run, options: Options) -> Run:
             hardware,
             gpu=options.gpu,
             memory_gib=GPUS[options.gpu].memory_gib,
+            architecture=GPUS[options.gpu].architecture,
             source="--gpu",
             location=None,
             weak=False,
