@@ -91,6 +91,13 @@ class Setting:
         """Whether the user wrote it (as opposed to a default)."""
         return self.location is not None
 
+    @property
+    def written(self) -> str:
+        """``name=value``; the name alone where the value is not known."""
+        if self.text:
+            return f"{self.name}={self.text}"
+        return f"{self.name}={self.value}" if self.known else self.name
+
 
 class ProblemKind(enum.Enum):
     """Why a reader could not read a file, or a part of it."""

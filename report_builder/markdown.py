@@ -19,6 +19,7 @@ from flake8_gpu_training.facts import Location, Setting, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from flake8_gpu_training.runs.secrets import shown_command
 from flake8_gpu_training.verdicts import Diagnostic
 from report_builder.audits import AUDITS, audit_of
@@ -32,7 +33,6 @@ from report_builder.run_words import RunWords
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
 from report_builder.wording import (
-    PRACTICE_NAMES,
     default_text,
     impact_text,
     nested_yaml,
@@ -210,6 +210,7 @@ class _View(RunWords):
             "launch_of": self.launch_of,
             "long_launch_of": self.long_launch_of,
             "attainment_of": self.attainment_of,
+            "hint_of": self.hint_of,
             "memory_rows": self.memory_rows,
             "memory_note": self.memory_note,
             "engines_of": self.engines_of,
@@ -346,6 +347,16 @@ class _View(RunWords):
             )
         return self.t(
             f"达成度 **{whole}**（{joined}）{untold}", f"Attainment **{whole}** ({joined}){untold}"
+        )
+
+    def hint_of(self, run: Optional[Run]) -> str:
+        """How a user gets more of the items judged; "" when the launch command is known."""
+        if run is None or run.command is not None:
+            return ""
+        return self.t(
+            "项目中没有启动该脚本的命令：用 `--launch-command` 给出实际命令，可判断更多项。",
+            " No file of the project starts this script: pass the command as `--launch-command` "
+            "and more of them can be judged.",
         )
 
     def fraction(self, category: ScoredCategory) -> str:

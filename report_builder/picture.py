@@ -9,8 +9,9 @@ from typing import Optional
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from report_builder.marks import cell, code
-from report_builder.wording import PRACTICE_NAMES, default_text, place_text
+from report_builder.wording import default_text, place_text
 
 _TRAINING = (
     "precision",

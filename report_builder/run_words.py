@@ -100,13 +100,17 @@ class RunWords:
 
     def model_of(self, run: Run) -> str:
         """The model's name and size."""
+        if not run.model.name and not run.model.parameters:
+            return self.say(_UNKNOWN)
         name = code(run.model.name) if run.model.name else self.say(_UNKNOWN)
         return name + self.t(f"（{self.model_size(run)}）", f" ({self.model_size(run)})")
 
     def mode_of(self, run: Run) -> str:
         """How the run is started: the program and its sub-command."""
         if run.command is None:
-            return self.say(_KIND[run.kind])
+            return self.say(_KIND[run.kind]) + self.t(
+                "（未见启动命令）", " (no launch command seen)"
+            )
         words = [word.text for word in run.command.words[:2] if not word.text.startswith("-")]
         return code(" ".join(words)) if words else self.say(_KIND[run.kind])
 

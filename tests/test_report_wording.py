@@ -27,11 +27,12 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import PRACTICES, Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.cli import main
 from report_builder.decision_tree import swift_tree
 from report_builder.recommendations import is_prose, recommend
-from report_builder.wording import PRACTICE_NAMES, default_text, impact_text, nested_yaml, redacted
+from report_builder.wording import default_text, impact_text, nested_yaml, redacted
 
 AT = Location("train.sh", 1)
 FIXTURES = Path(__file__).parent.parent / "fixtures"

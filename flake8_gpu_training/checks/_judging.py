@@ -28,6 +28,7 @@ from flake8_gpu_training.facts import Call, Origin, ProblemKind, Setting, Unknow
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.names import PRACTICE_NAMES
 
 Judge = Callable[[Run], Judgement]
 
@@ -82,9 +83,21 @@ def cannot_apply(why: Text) -> Judgement:
 def cannot_tell(about: Union[Setting, Text]) -> Judgement:
     """Static analysis cannot tell; ``about`` is the unknown setting, or the reason."""
     if isinstance(about, Setting):
-        reason = about.value.reason if isinstance(about.value, Unknown) else "not known"
-        about = Text(f"无法静态判断 {about.name}", f"{about.name} is not known: {reason}")
+        about = _untold(about)
     return Judgement(Status.UNKNOWN, current=about)
+
+
+def _untold(setting: Setting) -> Text:
+    """That a setting is not known, with the values that it may have."""
+    name = PRACTICE_NAMES.get(setting.name, Text(setting.name, setting.name))
+    candidates = setting.value.candidates if isinstance(setting.value, Unknown) else ()
+    if not candidates:
+        return Text(f"{name.zh}：无法静态得知", f"{name.en}: not known")
+    values = [str(candidate) for candidate in candidates]
+    return Text(
+        f"{name.zh}：无法静态得知（可能为 {' 或 '.join(values)}）",
+        f"{name.en}: not known ({' or '.join(values)})",
+    )
 
 
 def advise(

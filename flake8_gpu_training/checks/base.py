@@ -45,8 +45,7 @@ class Evidence:
     @classmethod
     def of(cls, setting: Setting) -> Evidence:
         """Evidence that a setting gives."""
-        text = setting.note or f"{setting.name}={setting.text or setting.value}"
-        return cls(text, setting.location)
+        return cls(setting.note or setting.written, setting.location)
 
 
 @dataclass(frozen=True)

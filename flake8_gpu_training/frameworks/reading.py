@@ -40,15 +40,15 @@ def practice(name: str, value: Any, of: Optional[Setting] = None, note: str = ""
     """A practice with the place of the setting it follows from, or of nobody's."""
     if of is None:
         return Setting(name, value, None, Origin.DEFAULT, note)
-    text = note or of.note or f"{of.name}={of.text or of.value}"
     if not known(of.value):
         value = of.value
+    text = note or of.note or of.written
     return Setting(name, value, of.location, of.origin, text, of.text, of.value_location)
 
 
 def renamed(setting: Setting, name: str, value: Any) -> Setting:
     """``setting`` as the practice ``name``, its evidence kept."""
-    note = setting.note or f"{setting.name}={setting.text or setting.value}"
+    note = setting.note or setting.written
     return dataclasses.replace(setting, name=name, value=value, note=note)
 
 
