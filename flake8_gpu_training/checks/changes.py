@@ -52,7 +52,7 @@ def write(run: Run, parameters: Mapping[str, Any]) -> Change:
     passed = _passed(run, parameters)
     if passed is not None:
         return passed
-    framework = framework_of(run.framework)
+    framework = framework_of(run.framework).written_for(run)
     replaced: list[Edit] = []
     added: dict[str, Any] = {}
     exact = True
@@ -101,7 +101,7 @@ def instruction(run: Run, parameters: Mapping[str, Any]) -> str:
     passed = _passed(run, parameters)
     if passed is not None:
         return passed.text.lstrip("# ")
-    framework = framework_of(run.framework)
+    framework = framework_of(run.framework).written_for(run)
     kind = run.place.kind
     separator = " " if kind is PlaceKind.FLAGS else ", "
     return separator.join(line(framework, kind, name, value) for name, value in parameters.items())
@@ -123,7 +123,7 @@ def _passed(run: Run, parameters: Mapping[str, Any]) -> Optional[Change]:
         return Change("python", f'add_argument("{option}", default={written})')
     if isinstance(value, bool):
         others = {n: v for n, v in parameters.items() if n != name} or {name: value}
-        framework = framework_of(run.framework)
+        framework = framework_of(run.framework).written_for(run)
         wanted = ", ".join(line(framework, PlaceKind.PYTHON, n, v) for n, v in others.items())
         return Change("bash", f"# {wanted} in the script instead of {option}")
     new = _value(PlaceKind.FLAGS, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -93,11 +94,19 @@ class Framework:
     spellings: Mapping[str, Spelling] = field(default_factory=_nothing)
     dialect: Optional[Callable[[Run], Mapping[str, Spelling]]] = None
     """The spellings of a run's version or mode, where they differ from ``spellings``."""
+    flag_of: Optional[Callable[[Run], str]] = None
+    """How a run's program writes a flag, where that differs from ``flag``."""
     derive: Optional[Callable[[Run, Mapping[str, Setting]], Mapping[str, Setting]]] = None
 
     def spellings_of(self, run: Run) -> Mapping[str, Spelling]:
         """The spellings that hold for ``run``."""
         return self.spellings if self.dialect is None else self.dialect(run)
+
+    def written_for(self, run: Run) -> Framework:
+        """The framework with the flags that ``run``'s program takes."""
+        if self.flag_of is None:
+            return self
+        return dataclasses.replace(self, flag=self.flag_of(run) or self.flag)
 
     def profile(self, run: Run) -> dict[str, Setting]:
         """Practices of ``run``: written ones, framework defaults, derived ones."""

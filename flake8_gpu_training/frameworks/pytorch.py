@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks import megatron, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
-from flake8_gpu_training.frameworks.base import Framework
+from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hub_models import practices_from_models
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
@@ -173,7 +174,32 @@ def _keyword(call: Call, *names: str, position: int = -1) -> Optional[Argument]:
     return None
 
 
+def _dialect(run: Run) -> Mapping[str, Spelling]:
+    """The flags of Megatron-LM and verl, which no framework of ours is."""
+    if megatron.is_megatron_lm(run):
+        return megatron.SPELLINGS
+    trainer = verl.trainer_of(run)
+    return verl.spellings(trainer) if trainer else {}
+
+
+def _flag_of(run: Run) -> str:
+    if megatron.is_megatron_lm(run):
+        return megatron.FLAG
+    return verl.FLAG if verl.trainer_of(run) else ""
+
+
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    found = _of_code(run, spelled)
+    trainer = verl.trainer_of(run)
+    if megatron.is_megatron_lm(run):
+        found.update(megatron.practices(run))
+    elif trainer:
+        found.update(verl.practices(run, trainer))
+    # What a flag of the program says is no guess from its code.
+    return {n: s for n, s in found.items() if n not in spelled or s.known or not spelled[n].known}
+
+
+def _of_code(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if run.kind is not RunKind.TRAIN:
         return {}
     program = _Program(run)
@@ -801,5 +827,7 @@ FRAMEWORK = Framework(
     id="generic",
     title="PyTorch",
     distribution="torch",
+    dialect=_dialect,
     derive=_derive,
+    flag_of=_flag_of,
 )

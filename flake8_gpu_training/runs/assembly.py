@@ -28,6 +28,7 @@ from flake8_gpu_training.facts import (
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
 from flake8_gpu_training.runs.hydra import composed
 from flake8_gpu_training.runs.launchers import Launch, of_unseen
+from flake8_gpu_training.runs.launching import described_by, started_by
 from flake8_gpu_training.runs.model import (
     Launcher,
     Model,
@@ -37,12 +38,7 @@ from flake8_gpu_training.runs.model import (
     RunKind,
 )
 from flake8_gpu_training.runs.passing import with_passed
-from flake8_gpu_training.runs.processes import (
-    Scheduler,
-    hardware_of,
-    launcher_of,
-    with_spawned,
-)
+from flake8_gpu_training.runs.processes import hardware_of
 from flake8_gpu_training.runs.python_entry import (
     Entry,
     Namespace,
@@ -59,12 +55,14 @@ from flake8_gpu_training.runs.python_entry import (
     switches_of,
 )
 from flake8_gpu_training.runs.reach import Reach, Writer, start_of
+from flake8_gpu_training.runs.scheduling import Scheduler
 from flake8_gpu_training.runs.secrets import hidden, without_secrets
 from flake8_gpu_training.runs.settings import (
     Arguments,
     document_settings,
     holds_arguments,
     is_flag,
+    option_name,
     parse_arguments,
     rank,
     renamed,
@@ -92,6 +90,7 @@ _MODEL_NAMES = (
     "mcore_model",
     "actor_rollout_ref.model.path",
     "base_model",
+    "model.partial_pretrain",
 )
 _CONFIG_NAME = re.compile(r"(?:config|cfg|conf|yaml)(?:_?(?:file|path|yaml))?")
 _PLUGINS = ("external_plugins", "custom_register_path", "custom_dataset_info")
@@ -170,7 +169,11 @@ class Assembly:
                 runs.append(self._program_run(known_launch, origins, path))
             else:
                 runs.append(self._script_run(program, entry, launch, origins, not runs))
-        return runs
+        if runs:
+            return runs
+        # The loop may lie deeper in the framework than modules are followed.
+        known_by_flags = of_unseen(launch)
+        return [self._program_run(known_by_flags, origins, path)] if known_by_flags else []
 
     def _program_run(self, launch: Launch, origins: Origins, entry: Optional[str] = None) -> Run:
         """A run of a known program (``swift sft …``)."""
@@ -574,30 +577,18 @@ class Assembly:
         accelerate: Optional[Document],
     ) -> tuple[Launcher, Scheduler]:
         if launch is None:
-            scheduler = Scheduler(None, None)
-            if program in ("flow_factory", "vllm", "sglang"):
-                return launcher_of(program, {}, parts.settings, {}, scheduler), scheduler
-            seen = Launcher(program if parts.config is not None else "python")
-            return with_spawned(seen, parts.python), scheduler
-        scheduler = Scheduler(origins.script, launch.command)
-        options = dict(launch.options)
-        if launch.program == "trl":
-            options.update({n: s for n, s in parts.settings.items() if n.startswith("num_")})
-        if accelerate is not None:
-            for setting in document_settings(accelerate).values():
-                name = setting.name.rpartition(".")[2]
-                if not isinstance(setting.value, dict):
-                    options.setdefault(name, renamed(setting, name))
-        elif "config_file" in options:
-            unread = Unknown("the launcher's configuration file was not found")
-            for name in ("num_processes", "num_machines", "mixed_precision"):
-                options.setdefault(name, Setting(name, unread))
-        hostfile = options.get("hostfile") or options.get("H")
-        slots = None
-        if hostfile is not None and isinstance(hostfile.value, str):
-            slots = self.reach.hostfile(hostfile.value, launch.command)
-        made = launcher_of(launch.launcher, options, parts.settings, environment, scheduler, slots)
-        return with_spawned(made, parts.python), scheduler
+            has_file = parts.config is not None
+            seen = described_by(program, parts.settings, has_file, parts.python)
+            return seen, Scheduler(None, None)
+        return started_by(
+            self.reach,
+            launch,
+            origins.script,
+            parts.settings,
+            environment,
+            accelerate,
+            parts.python,
+        )
 
     def _accelerate(
         self, launch: Optional[Launch], parts: _Parts, origins: Origins
@@ -775,9 +766,18 @@ def _script_place(entry: Entry, command: Optional[Command], config: Optional[Doc
         return Place(PlaceKind.PYTHON, entry.constructor.location, call=entry.constructor)
     if config is not None:
         return _document_place(config)
-    if command is not None and (entry.from_flags or entry.framework == "videox_fun"):
+    if command is not None and (
+        entry.from_flags or entry.framework == "videox_fun" or _is_megatron_lm(command)
+    ):
         return Place(PlaceKind.FLAGS, command.location, command)
     return Place(PlaceKind.PYTHON, entry.location)
+
+
+def _is_megatron_lm(command: Command) -> bool:
+    from flake8_gpu_training.frameworks.megatron import is_known_by
+
+    words = (word.text for word in command.words)
+    return is_known_by({option_name(word) for word in words if word.startswith("--")})
 
 
 def _literal(

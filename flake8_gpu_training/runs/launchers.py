@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from flake8_gpu_training.facts import EMPTY, Command, Setting, Word, known
+from flake8_gpu_training.frameworks.megatron import is_known_by
 from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.runs.settings import is_flag, option_name, parse_arguments
 
@@ -183,7 +184,7 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
 
     ``src/train.py`` of a LLaMA-Factory beside the project is told by ``--stage`` and
     ``--finetuning_type`` together, VideoX-Fun's scripts by their folder and
-    ``--train_data_meta``.
+    ``--train_data_meta``, Megatron-LM's by the shape of the model that only its parser takes.
     """
     words = {word.text.partition("=")[0] for word in launch.arguments}
     if words >= {"--stage", "--finetuning_type"}:
@@ -192,6 +193,8 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
     script = launch.script.text if launch.script is not None else ""
     if _VIDEOX_FUN.fullmatch(script) and "--train_data_meta" in words:
         return _known_as(launch, "videox_fun", _TRAIN)
+    if is_known_by({option_name(word) for word in words if word.startswith("--")}):
+        return _known_as(launch, "generic", _TRAIN)
     return None
 
 

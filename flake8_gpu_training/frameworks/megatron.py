@@ -1,0 +1,167 @@
+"""Megatron-LM and its forks: the flags of ``pretrain_gpt.py`` and its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Optional
+
+from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.frameworks.base import Spelling
+from flake8_gpu_training.frameworks.reading import (
+    by_default,
+    find,
+    is_off,
+    is_true,
+    number,
+    practice,
+)
+from flake8_gpu_training.runs.model import Run, RunKind
+
+_ARGUMENTS = "Megatron-LM 0.20 megatron/training/arguments.py"
+_CONFIG = "Megatron-LM 0.20 megatron/training/config/training_config.py"
+_SAMPLERS = "Megatron-LM 0.20 megatron/training/datasets/data_samplers.py"
+
+FLAG = "--{dashed} {value}"
+
+# Flags that together only Megatron's own parser takes.
+_MARKS = ("micro_batch_size", "num_layers", "hidden_size", "num_attention_heads")
+_OTHER_MARKS = ("train_iters", "train_samples", "tensor_model_parallel_size", "global_batch_size")
+
+SPELLINGS: Mapping[str, Spelling] = {
+    "micro_batch_size": Spelling("micro_batch_size"),
+    "max_length": Spelling("seq_length"),
+    "tensor_parallel": Spelling("tensor_model_parallel_size", default=1, source=_ARGUMENTS),
+    "pipeline_parallel": Spelling("pipeline_model_parallel_size", default=1, source=_ARGUMENTS),
+    "sequence_parallel": Spelling("context_parallel_size", default=1, source=_ARGUMENTS),
+    "expert_parallel": Spelling("expert_model_parallel_size", default=1, source=_ARGUMENTS),
+    "overlap_comm": Spelling(
+        "overlap_grad_reduce", default=False, source=f"{_ARGUMENTS}: overlap_grad_reduce False"
+    ),
+    "optimizer": Spelling("optimizer", default="adam", source=f"{_ARGUMENTS}: optimizer adam"),
+    "dataloader_workers": Spelling("num_workers", default=2, source=f"{_ARGUMENTS}: num_workers 2"),
+    "save_steps": Spelling("save_interval", aliases=("persistent_save_interval",)),
+    "logging_steps": Spelling("log_interval", default=100, source=f"{_CONFIG}: log_interval 100"),
+    "lr_scheduler": Spelling(
+        "lr_decay_style", default="linear", source=f"{_CONFIG}: lr_decay_style linear"
+    ),
+    "warmup": Spelling("lr_warmup_fraction"),
+    "max_grad_norm": Spelling("clip_grad", default=1.0, source=f"{_ARGUMENTS}: clip_grad 1.0"),
+    "dataset": Spelling("data_path", aliases=("train_data_path",)),
+    "output_dir": Spelling("save"),
+}
+
+
+def is_megatron_lm(run: Run) -> bool:
+    """Whether the run's flags are those of Megatron-LM."""
+    if run.framework != "generic" or run.kind is not RunKind.TRAIN:
+        return False
+    return is_known_by(run.settings.keys())
+
+
+def is_known_by(names: Collection[str]) -> bool:
+    """Whether parameters of these names are, together, Megatron-LM's alone."""
+    return all(name in names for name in _MARKS) and any(name in names for name in _OTHER_MARKS)
+
+
+def practices(run: Run) -> dict[str, Setting]:
+    """What takes more than a renaming."""
+    note = "flags of Megatron-LM"
+    found = {"megatron": practice("megatron", True, None, note)}
+    found.update(_precision(run))
+    found.update(_loading(run))
+    found.update(_data(run))
+    found.update(_accumulation(run))
+    found.update(_training(run))
+    return found
+
+
+def _precision(run: Run) -> dict[str, Setting]:
+    for flag, value in (("fp8_format", "fp8"), ("bf16", "bf16"), ("fp16", "fp16")):
+        setting = find(run, flag)
+        if setting is not None and setting.known and not is_off(setting.value):
+            return {"precision": practice("precision", value, setting)}
+    return by_default(run, "precision", "fp32", f"{_ARGUMENTS}: bf16 False, fp16 False")
+
+
+def _loading(run: Run) -> dict[str, Setting]:
+    """Loaders pin their batches and keep their workers."""
+    found = by_default(run, "pin_memory", True, f"{_SAMPLERS}: pin_memory=True")
+    workers = find(run, "num_workers")
+    if workers is None or number(workers.value):
+        note = f"{_SAMPLERS}: persistent_workers with workers"
+        found.update(by_default(run, "persistent_workers", True, note))
+    return found
+
+
+def _data(run: Run) -> dict[str, Setting]:
+    """Token files (``.bin``, ``.idx``), cut into sequences that hold several documents."""
+    data = find(run, "data_path", "train_data_path", "data_args_path", "per_split_data_args_path")
+    if data is None or not data.known or is_off(data.value) or is_mocked(run) is not None:
+        return {}
+    if is_true(find(run, "sft")):
+        return {}
+    found = {"pretokenized": practice("pretokenized", True, data)}
+    if (run.entry or "").rpartition("/")[2] in ("pretrain_gpt.py", "pretrain_mamba.py"):
+        note = "Megatron-LM 0.20 GPTDataset: documents are joined to sequences of seq_length"
+        found["packing"] = practice("packing", True, data, note)
+        found["algorithm"] = practice("algorithm", "pt", data)
+    return found
+
+
+def is_mocked(run: Run) -> Optional[Setting]:
+    """The switch that makes up the data, when it is on."""
+    setting = find(run, "mock_data")
+    return setting if is_megatron_lm(run) and is_true(setting) else None
+
+
+def _accumulation(run: Run) -> dict[str, Setting]:
+    whole, micro = find(run, "global_batch_size"), find(run, "micro_batch_size")
+    world = run.launcher.world_size
+    if whole is None or micro is None or world is None:
+        return {}
+    divisor = 1
+    for name in (
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "context_parallel_size",
+    ):
+        setting = find(run, name)
+        size = number(setting.value) if setting is not None else 1
+        if not size:
+            return {}
+        divisor *= int(size)
+    samples, each = number(whole.value), number(micro.value)
+    ranks = world // divisor
+    if not samples or not each or not ranks:
+        return {}
+    steps = int(samples / (each * ranks))
+    note = f"global_batch_size={samples:g}, {each:g} samples on {ranks} data-parallel ranks"
+    name = "gradient_accumulation_steps"
+    return {name: practice(name, max(steps, 1), whole, note)}
+
+
+def _training(run: Run) -> dict[str, Setting]:
+    found: dict[str, Setting] = {}
+    warm = find(run, "lr_warmup_fraction", "lr_warmup_iters", "lr_warmup_samples")
+    if warm is not None:
+        found["warmup"] = practice("warmup", warm.value, warm)
+    else:
+        found.update(by_default(run, "warmup", 0, f"{_CONFIG}: lr_warmup_iters 0"))
+    if find(run, "save_interval", "persistent_save_interval") is None:
+        found.update(by_default(run, "save_steps", None, f"{_CONFIG}: save_interval None"))
+    project, board = find(run, "wandb_project"), find(run, "tensorboard_dir")
+    tracker = project or board
+    if tracker is None:
+        found.update(by_default(run, "report_to", "none", f"{_CONFIG}: wandb_project None"))
+    else:
+        value = "wandb" if project is not None else "tensorboard"
+        found["report_to"] = practice("report_to", value, tracker)
+    recompute = find(run, "recompute_granularity", "recompute_activations")
+    if recompute is not None:
+        value = recompute.value
+        is_on = not is_off(value) if recompute.known else value
+        found["gradient_checkpointing"] = practice("gradient_checkpointing", is_on, recompute)
+    else:
+        note = f"{_ARGUMENTS}: recompute_granularity None"
+        found.update(by_default(run, "gradient_checkpointing", False, note))
+    return found
