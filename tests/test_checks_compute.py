@@ -277,7 +277,9 @@ def test_unsloth(practices: dict[str, Any], expected: Status) -> None:
         ({"optimizer": "adamw_torch"}, Status.RECOMMENDED),
         ({"optimizer": "adafactor"}, Status.DISABLED),
         ({"optimizer": Unknown("?")}, Status.UNKNOWN),
-        ({"optimizer": "adamw_torch", "liger_kernel": True}, Status.ENABLED),
+        ({"optimizer": "adamw_torch", "liger_kernel": True}, Status.PARTIAL),
+        ({"optimizer": "adamw_torch_fused", "liger_kernel": True}, Status.ENABLED),
+        ({"optimizer": Unknown("?"), "liger_kernel": True}, Status.ENABLED),
     ],
 )
 def test_fused_optimizers(practices: dict[str, Any], expected: Status) -> None:

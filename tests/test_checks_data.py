@@ -189,9 +189,10 @@ def test_pinning_is_on_by_default_in_transformers() -> None:
     assert "dataloader_pin_memory=True" in found.message
 
 
-def test_prefetch_needs_workers() -> None:
+def test_missing_workers_are_told_once_and_not_as_missing_prefetch_too() -> None:
     (without,) = trainer('"out"')
-    assert status(without, "GPU504") is Status.RECOMMENDED
+    assert status(without, "GPU501") is Status.RECOMMENDED
+    assert status(without, "GPU504") is Status.DISABLED
     (with_workers,) = trainer('"out", dataloader_num_workers=4')
     assert status(with_workers, "GPU504") is Status.ENABLED
 

@@ -98,6 +98,14 @@ def test_weights_in_bfloat16_without_autocast_are_pure_bf16() -> None:
     assert "precision" not in values(trainer(', torch_dtype="auto"'))
 
 
+def test_the_type_of_the_weights_is_followed_to_the_field_it_is_taken_from() -> None:
+    asked = ", dtype=model_args.dtype"
+    assert values(trainer(asked, dtype="bfloat16"))["precision"] == "pure-bf16"
+    assert values(trainer(asked, dtype="float32"))["precision"] == "fp32"
+    for text in (", dtype=other.dtype", ", dtype=model_args.dtype if ok else torch.float32"):
+        assert "precision" not in values(trainer(text, dtype="bfloat16"))
+
+
 def test_accelerates_mixed_precision_holds_where_the_arguments_say_nothing() -> None:
     document = yaml_document("mixed_precision: bf16\ndistributed_type: MULTI_GPU\n")
     run = trainer(accelerate=document, launcher=launched(8, "accelerate"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flake8_gpu_training.checks._judging import (
+    Snippet,
     advise,
     cannot_apply,
     cannot_tell,
@@ -100,9 +101,18 @@ def _full(run: Run, setting: Setting) -> Judgement:
         ),
         Text("改用 LoRA，只训练适配器", "train LoRA adapters only"),
         practices={"tuning": "lora"},
+        snippet=_LORA_BY_HAND,
         variant="lora",
         at=setting,
     )
+
+
+_LORA_BY_HAND = Snippet(
+    "train adapters: model = get_peft_model(model, LoraConfig(r=16))",
+    "from peft import LoraConfig, get_peft_model\n\n"
+    'config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")\n'
+    "model = get_peft_model(model, config)",
+)
 
 
 def _is_lean(run: Run) -> bool:

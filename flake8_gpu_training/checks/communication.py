@@ -143,6 +143,8 @@ def _overlap_of_ddp(run: Run, setting: Setting) -> Judgement:
         return on(f"DDP reduces its buckets during the backward pass ({sources.PYTORCH_DDP})")
     if text(run, "fsdp") not in (None, "none", "no_shard"):
         return on(f"FSDP prefetches in the backward pass ({sources.PYTORCH_FSDP})")
+    if run.deepspeed is not None and run.value("zero_stage") == 0:
+        return off(Text("未启用 ZeRO，没有可重叠的通信设置", "ZeRO is off: nothing is overlapped"))
     if not setting.known:
         return cannot_tell(setting)
     return off(Text("未启用通信重叠", "no overlap of communication"))

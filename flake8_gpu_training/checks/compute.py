@@ -448,6 +448,7 @@ _FUSED_CALLS = (
     ".memory_efficient_attention",
     ".enable_xformers_memory_efficient_attention",
 )
+_FUSED_LIBRARIES = ("megatron", "unsloth", "liger_kernel")
 _FUSED_OPTIMIZERS = ("fused", "apex", "8bit", "4bit", "came")
 
 
@@ -457,9 +458,10 @@ def _fusion(run: Run) -> Judgement:
     name = text(run, "optimizer")
     if name is not None and any(part in name for part in _FUSED_OPTIMIZERS):
         return on(setting)
-    for practice in ("liger_kernel", "unsloth", "megatron"):
-        if run.value(practice) is True:
-            return on(run.practice(practice))
+    library = next((p for p in _FUSED_LIBRARIES if run.value(p) is True), None)
+    offloaded = run.value("offload_optimizer") in ("cpu", "nvme")
+    if library is not None and (name != "adamw_torch" or offloaded or library == "megatron"):
+        return on(run.practice(library))
     called = first_call(run, *_FUSED_CALLS) or next(
         (c for c in calls(run, "torch.optim.AdamW", "torch.optim.Adam") if says(c, "fused", True)),
         None,
@@ -473,7 +475,7 @@ def _fusion(run: Run) -> Judgement:
         return cannot_tell(setting)
     if name != "adamw_torch":
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
-    if run.value("offload_optimizer") in ("cpu", "nvme"):
+    if offloaded:
         why = Text("优化器在 CPU 上运行", "the optimizer runs on the CPU, offloaded")
         return cannot_apply(why)  # DeepSpeedCPUAdam updates the parameters there
     return advise(
@@ -483,6 +485,7 @@ def _fusion(run: Run) -> Judgement:
         Text("改用 adamw_torch_fused", "use adamw_torch_fused"),
         practices={"optimizer": "adamw_torch_fused"},
         at=setting,
+        share=None if library is None else 0.5,
     )
 
 
@@ -554,7 +557,7 @@ CHECKS: tuple[Check, ...] = (
         ignore="On Volta and Turing, where SDPA is the best there is, or when all samples are "
         "short and of one length: SDPA's own flash kernel then serves as well.",
         items=(
-            Item(_A, "D", "flash-attention", 1, "", "flash-attention-2|flash-attention-3"),
+            Item(_A, "D", "flash-attention", 1, "", "flash-attention-2|flash-attention-3|sdpa"),
             Item(_S, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
             Item(_S, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
             Item(_S, "F", "sdpa", 4, "attention", "sdpa"),

@@ -41,6 +41,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Call, Location, Setting
+from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -117,9 +118,14 @@ def _offline(run: Run) -> Judgement:
     inside = _tokenizes_samples(run)
     if inside is not None:
         return _tokenized_late(inside)
-    if run.framework in ("swift", "llamafactory") and is_text(run) and not _streams(run):
+    if _tokenizes_first(run) and is_text(run) and not _streams(run):
         return on("the framework tokenises the dataset before the first step")
     return cannot_tell(Text("分词时机无法静态得知", "when samples are tokenised is not known"))
+
+
+def _tokenizes_first(run: Run) -> bool:
+    """Whether the framework maps its tokenizer over the dataset when the run starts."""
+    return run.framework in ("swift", "llamafactory") or configuration_class(run) == "SFTConfig"
 
 
 def _streams(run: Run) -> bool:
@@ -186,6 +192,8 @@ def _preprocessing(run: Run) -> Judgement:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if _streams(run) or run.value("pretokenized") is True:
         return cannot_apply(Text("训练前没有预处理", "nothing is preprocessed before training"))
+    if first_call(run, "datasets.load_from_disk") is not None:
+        return cannot_tell(Text("数据集已事先保存", "the dataset was saved ahead of the run"))
     if algorithm(run) in ROLLOUT:
         return off(Text("提示词在生成时分词", "prompts are tokenised when they are answered"))
     lazy = parameter(run, "lazy_tokenize")

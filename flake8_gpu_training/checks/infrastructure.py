@@ -11,6 +11,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_tell,
     of_training,
+    off,
     on,
     seen,
 )
@@ -245,9 +246,10 @@ def _reporting(run: Run) -> Judgement:
     if number(run, "logging_steps") == 1 and any(name in named for name in _TRACKERS):
         if algorithm(run) in ROLLOUT:
             return on(setting)
-        # No diagnostic: logging_steps carries one already.
-        said = Text("每步远程上报", "reports every step to a remote service")
-        return Judgement(Status.RECOMMENDED, evidence=(Evidence.of(setting),), current=said)
+        said = Text(
+            "随日志每步远程上报（见 GPU804）", "reports as often as it logs: at every step (GPU804)"
+        )
+        return off(said, setting)  # told once, of the log interval
     return on(setting)
 
 

@@ -350,10 +350,9 @@ def _setting_prefetch(run: Run) -> Judgement:
 
 
 def _no_prefetch_without_workers() -> Judgement:
-    return Judgement(
-        Status.RECOMMENDED,
-        current=Text("没有加载进程，无法预取", "without workers nothing is prefetched"),
-        action=Text("先启用加载进程（GPU501）", "use worker processes first (GPU501)"),
+    """Workers, which GPU501 advises, prefetch by themselves: it is told once."""
+    return off(
+        Text("没有加载进程，无法预取（见 GPU501）", "no workers: nothing is prefetched (GPU501)")
     )
 
 

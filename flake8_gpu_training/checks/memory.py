@@ -38,6 +38,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.checks.parallelism import lighter_fit
 from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.frameworks.hub_models import dtype_asked
 from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate
@@ -299,7 +300,8 @@ def _weights_may_be_half(run: Run) -> bool:
     for a dtype that is not known.
     """
     for call in calls(run, ".from_pretrained"):
-        if "torch_dtype" in call.keywords or "dtype" in call.keywords or call.is_open:
+        asked = call.keywords.get("torch_dtype") or call.keywords.get("dtype")
+        if call.is_open or (asked is not None and dtype_asked(run, asked) != "fp32"):
             return True
         if "quantization_config" in call.keywords or "load_in_4bit" in call.keywords:
             return True

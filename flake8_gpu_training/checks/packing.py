@@ -40,6 +40,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -121,7 +122,7 @@ def _takes_packing(run: Run) -> bool:
     """Transformers' own arguments have no packing; TRL's SFTConfig has."""
     if run.framework != "hf_trainer":
         return True
-    return run.place.call is not None and run.place.call.method == "SFTConfig"
+    return configuration_class(run) == "SFTConfig"
 
 
 def _pack(run: Run, setting: Setting) -> Judgement:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
@@ -34,6 +36,7 @@ _ADAPTERS = {
     "PromptTuningConfig": "prompt",
     "PrefixTuningConfig": "prefix",
 }
+_DTYPE_FIELD = re.compile(r"\w*(?:args|arguments|config|cfg|opts?)\.((?:torch_)?dtype)")
 _LIGER = "apply_liger_kernel_to_"
 
 
@@ -161,15 +164,25 @@ def _weights(run: Run, loads: list[Call]) -> Optional[Setting]:
             if argument.value == "auto":
                 reason = "the checkpoint decides the type of the weights"
                 return Setting("weights", Unknown(reason), argument.location, Origin.CONSTRUCTOR)
-            value = dtype(argument.value)
+            value = dtype_asked(run, argument)
             if value is None:
                 reason = "the type of the weights is not a literal"
                 return Setting("weights", Unknown(reason), argument.location, Origin.CONSTRUCTOR)
-            found.append(_from("weights", value, call, argument))
+            noted = _from("weights", value, call, argument)
+            found.append(noted if known(noted.value) else replace(noted, value=value))
         elif call.is_open:
             reason = "arguments of the call are not all known"
             return Setting("weights", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     return _agreed("weights", found)
+
+
+def dtype_asked(run: Run, argument: Argument) -> Optional[str]:
+    """A type as written, or as the run sets the field of the arguments it is taken from."""
+    if known(argument.value):
+        return dtype(argument.value)
+    field = _DTYPE_FIELD.fullmatch(argument.text)
+    setting = run.setting(field.group(1)) if field is not None else None
+    return None if setting is None else dtype(setting.value)
 
 
 def _device_map(loads: list[Call]) -> Optional[Setting]:

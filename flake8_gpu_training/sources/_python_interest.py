@@ -84,7 +84,8 @@ CALLS = frozenset(
     gather_object broadcast_object_list barrier reduce_scatter_tensor all_gather_into_tensor
     all_gather_for_metrics AdamW Adam SGD Adafactor AdamW8bit PagedAdamW8bit PagedAdamW32bit
     FusedAdam DeepSpeedCPUAdam Lion Muon Adagrad RMSprop DataLoader DistributedSampler
-    StatefulDataLoader WebDataset MDSWriter load_dataset get_peft_model
+    StatefulDataLoader WebDataset MDSWriter load_dataset load_from_disk save_to_disk
+    get_peft_model
     prepare_model_for_kbit_training notebook_launcher notebook_login tp_plan save_checkpoint
     load_checkpoint save_state load_state set_epoch prepare accumulate record_function set_seed
     VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template device
