@@ -94,6 +94,7 @@ class _Picture:
         for document in (run.deepspeed, run.accelerate):
             if document is not None and document.path not in files:
                 files.append(document.path)
+        files = [path for path in files if not path.startswith("<")]  # the command as given
         shown = self.t("、", ", ").join(code(path) for path in files[:_LISTED_FILES])
         if len(files) > _LISTED_FILES:
             more = len(files) - _LISTED_FILES
