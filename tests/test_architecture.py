@@ -12,7 +12,7 @@ LINTER = ROOT / "flake8_gpu_training"
 LAYERS = [
     ["language", "facts", "__init__"],
     ["sources"],
-    ["project", "hardware"],
+    ["project", "_gpus", "hardware"],
     ["runs.model", "runs.__init__"],
     ["models"],
     ["frameworks"],
