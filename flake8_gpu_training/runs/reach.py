@@ -19,7 +19,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.configs import first_document
-from flake8_gpu_training.runs.processes import read_hostfile
+from flake8_gpu_training.runs.hostfiles import Slots, read_hostfile
 from flake8_gpu_training.runs.python_entry import Entry, Program, entries_of, local_modules
 from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, read_signatures
 
@@ -39,7 +39,7 @@ class Reach:
         self.project = project
         self._programs: dict[str, Optional[Program]] = {}
         self._entries: dict[str, tuple[Entry, ...]] = {}
-        self._hostfiles: dict[str, Optional[tuple[int, int]]] = {}
+        self._hostfiles: dict[str, Optional[Slots]] = {}
         self._paths = frozenset(project.files)
         self._signatures: dict[str, Signatures] = {}
 
@@ -188,8 +188,8 @@ class Reach:
                 return heredoc_document(heredoc)
         return None
 
-    def hostfile(self, name: str, command: Command) -> Optional[tuple[int, int]]:
-        """Nodes and slots of the DeepSpeed hostfile ``name``."""
+    def hostfile(self, name: str, command: Command) -> Optional[Slots]:
+        """Slots by host of the DeepSpeed hostfile ``name``."""
         path = self.file(name, command)
         if path is None:
             return None
@@ -197,7 +197,7 @@ class Reach:
             self._hostfiles[path] = self._read_hostfile(path)
         return self._hostfiles[path]
 
-    def _read_hostfile(self, path: str) -> Optional[tuple[int, int]]:
+    def _read_hostfile(self, path: str) -> Optional[Slots]:
         try:
             with (self.project.root / path).open("rb") as file:
                 return read_hostfile(file.read(100_000).decode("utf-8", "replace"))

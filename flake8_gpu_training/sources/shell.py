@@ -21,31 +21,30 @@ MAX_COMMENTS = 5_000
 
 _DIRECTIVE = re.compile(r"#(SBATCH|PBS|BSUB|DSUB|\$)[ \t]+(-.*)$")
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
-_LONG_NAMES: Mapping[str, Mapping[str, str]] = {
-    "SBATCH": {
-        "A": "account",
-        "a": "array",
-        "C": "constraint",
-        "c": "cpus-per-task",
-        "D": "chdir",
-        "d": "dependency",
-        "e": "error",
-        "F": "nodefile",
-        "G": "gpus",
-        "J": "job-name",
-        "L": "licenses",
-        "M": "clusters",
-        "m": "distribution",
-        "N": "nodes",
-        "n": "ntasks",
-        "o": "output",
-        "p": "partition",
-        "q": "qos",
-        "t": "time",
-        "w": "nodelist",
-        "x": "exclude",
-    },
+SLURM_LONG_NAMES: Mapping[str, str] = {
+    "A": "account",
+    "a": "array",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "D": "chdir",
+    "d": "dependency",
+    "e": "error",
+    "F": "nodefile",
+    "G": "gpus",
+    "J": "job-name",
+    "L": "licenses",
+    "M": "clusters",
+    "m": "distribution",
+    "N": "nodes",
+    "n": "ntasks",
+    "o": "output",
+    "p": "partition",
+    "q": "qos",
+    "t": "time",
+    "w": "nodelist",
+    "x": "exclude",
 }
+"""Flags of ``sbatch`` and ``srun`` that have a long name."""
 
 
 class Library:
@@ -209,7 +208,7 @@ def _comments(text: str, source: Source, program: Program) -> tuple[list[Setting
 
 
 def _directives(match: re.Match[str], location: Location) -> Iterator[Setting]:
-    names = _LONG_NAMES.get(match.group(1), {})
+    names = SLURM_LONG_NAMES if match.group(1) == "SBATCH" else {}
     words = list(_DIRECTIVE_WORD.finditer(match.group(2)))
     at = 0
     while at < len(words):

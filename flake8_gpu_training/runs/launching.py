@@ -1,0 +1,96 @@
+"""Puts together who starts a run's processes: flags, launcher files, scheduler, environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Optional
+
+from flake8_gpu_training.facts import (
+    Command,
+    Document,
+    PythonFile,
+    ScriptFile,
+    Setting,
+    Unknown,
+)
+from flake8_gpu_training.runs.counting import launcher_of
+from flake8_gpu_training.runs.hostfiles import Slots
+from flake8_gpu_training.runs.launchers import Launch
+from flake8_gpu_training.runs.model import Launcher
+from flake8_gpu_training.runs.processes import with_spawned
+from flake8_gpu_training.runs.reach import Reach
+from flake8_gpu_training.runs.scheduling import Scheduler, mpi_job
+from flake8_gpu_training.runs.settings import document_settings, renamed
+
+_COUNTED_BY_SETTINGS = ("flow_factory", "vllm", "sglang")
+
+
+def started_by(
+    reach: Reach,
+    launch: Launch,
+    script: Optional[ScriptFile],
+    settings: Mapping[str, Setting],
+    environment: Mapping[str, Setting],
+    accelerate: Optional[Document],
+    files: Sequence[PythonFile],
+) -> tuple[Launcher, Scheduler]:
+    """The launcher of a command, and the scheduler it runs under."""
+    command = launch.command
+    scheduler = Scheduler(_submitted(reach, script, command), command)
+    options = _options(launch, settings, accelerate)
+    made = launcher_of(
+        launch.launcher,
+        options,
+        settings,
+        environment,
+        scheduler,
+        _pool(reach, options, command),
+        mpi_job(command),
+    )
+    return with_spawned(made, files), scheduler
+
+
+def described_by(
+    program: str, settings: Mapping[str, Setting], has_file: bool, files: Sequence[PythonFile]
+) -> Launcher:
+    """The launcher of a run that no command starts."""
+    if program in _COUNTED_BY_SETTINGS:
+        return launcher_of(program, {}, settings, {}, Scheduler(None, None))
+    return with_spawned(Launcher(program if has_file else "python"), files)
+
+
+def _submitted(
+    reach: Reach, script: Optional[ScriptFile], command: Command
+) -> Optional[ScriptFile]:
+    """The script whose directives hold: the one that ``sbatch`` submits, when another does."""
+    if any(wrapper and wrapper[0].text == "sbatch" for wrapper in command.wrappers):
+        own = reach.project.read(command.location.path)
+        if isinstance(own, ScriptFile) and own.directives:
+            return own
+    return script
+
+
+def _options(
+    launch: Launch, settings: Mapping[str, Setting], accelerate: Optional[Document]
+) -> dict[str, Setting]:
+    """The launcher's flags over the keys of its configuration file."""
+    options = dict(launch.options)
+    if launch.program == "trl":
+        options.update({n: s for n, s in settings.items() if n.startswith("num_")})
+    if accelerate is not None:
+        for setting in document_settings(accelerate).values():
+            name = setting.name.rpartition(".")[2]
+            if not isinstance(setting.value, dict):
+                options.setdefault(name, renamed(setting, name))
+    elif "config_file" in options:
+        unread = Unknown("the launcher's configuration file was not found")
+        for name in ("num_processes", "num_machines", "mixed_precision"):
+            options.setdefault(name, Setting(name, unread))
+    return options
+
+
+def _pool(reach: Reach, options: Mapping[str, Setting], command: Command) -> Optional[Slots]:
+    hostfile = options.get("hostfile") or options.get("H")
+    if hostfile is None or not isinstance(hostfile.value, str):
+        return None
+    return reach.hostfile(hostfile.value, command)

@@ -1,0 +1,184 @@
+"""Launchers count their processes as their own sources do; what they decide later is unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.hostfiles import excluded, included, read_hostfile
+from flake8_gpu_training.runs.model import Run
+
+MakeRuns = Callable[..., tuple[Run, ...]]
+LOOP = """\
+import torch
+for batch in loader:
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+"""
+UNKNOWN = "unknown"
+
+
+@pytest.fixture
+def runs_in(tmp_path: Path) -> MakeRuns:
+    def make(script: str, **files: str) -> tuple[Run, ...]:
+        texts = {"train.py": LOOP, "run.sh": script}
+        texts.update({name.replace("__", "."): text for name, text in files.items()})
+        for name, text in texts.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return find_runs(Project.open(tmp_path))
+
+    return make
+
+
+def size(run: Run) -> tuple[Any, Any]:
+    """Processes per node and nodes."""
+    found = (run.launcher.processes.value, run.launcher.nodes.value)
+    return tuple(UNKNOWN if isinstance(value, Unknown) else value for value in found)  # type: ignore[return-value]
+
+
+# --- DeepSpeed -------------------------------------------------------------------------------
+
+HOSTS = "# ours\nn1 slots=8\nn2 slots=8\n\nn3 slots=4\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", (UNKNOWN, 3)),
+        ("--exclude n3", (8, 2)),
+        ("--exclude n1@n2:0,1,2,3", (4, 2)),
+        ("--include n1@n2", (8, 2)),
+        ("--include n1:0,1@n3:2,3", (2, 2)),
+        ("--include n9", (UNKNOWN, UNKNOWN)),
+        ("-i n1:8", (UNKNOWN, UNKNOWN)),
+        ("--num_nodes 2", (8, 2)),
+        ("--num_nodes 9", (UNKNOWN, 3)),
+        ("--num_nodes 1 --num_gpus 3", (3, 1)),
+        ("--num_gpus -1", (UNKNOWN, 3)),
+        ('--include "$WHERE"', (UNKNOWN, UNKNOWN)),
+    ],
+)
+def test_deepspeed_takes_what_flags_leave_of_its_hostfile(
+    runs_in: MakeRuns, flags: str, expected: tuple[Any, Any]
+) -> None:
+    (run,) = runs_in(f"deepspeed --hostfile hosts {flags} train.py\n", hosts=HOSTS)
+    assert size(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("CUDA_VISIBLE_DEVICES=1,3 deepspeed", (2, 1)),
+        ("CUDA_VISIBLE_DEVICES=1,3 deepspeed --num_gpus 4", (4, 1)),
+        ("CUDA_VISIBLE_DEVICES=1,3 deepspeed --include localhost:0,1,2", (3, 1)),
+        ("CUDA_VISIBLE_DEVICES=1,3 deepspeed --include localhost", (UNKNOWN, 1)),
+        ("CUDA_VISIBLE_DEVICES=1,3 deepspeed --exclude localhost:0", (UNKNOWN, 1)),
+        ("deepspeed --hostfile /job/hosts", (UNKNOWN, UNKNOWN)),
+        ("deepspeed --hostfile /job/hosts --num_nodes 2 --num_gpus 8", (8, 2)),
+    ],
+)
+def test_deepspeed_without_a_hostfile_in_sight(
+    runs_in: MakeRuns, command: str, expected: tuple[Any, Any]
+) -> None:
+    (run,) = runs_in(f"{command} train.py\n")
+    assert size(run) == expected
+
+
+@pytest.mark.parametrize("text", ["", "# none", "n1", "n1 slots=x", "n1 slots=2\nn1 slots=4"])
+def test_a_hostfile_that_deepspeed_refuses_says_nothing(text: str) -> None:
+    assert read_hostfile(text) is None
+
+
+def test_filters_that_deepspeed_refuses_leave_nothing() -> None:
+    pool = {"a": (0, 1)}
+    assert included(pool, "a:2") is None
+    assert included(pool, "b") is None
+    assert excluded(pool, "a") is None
+    assert excluded(pool, "a:x") is None
+    assert included(pool, "a:1,0,1") == {"a": (0, 1)}
+
+
+# --- torchrun, accelerate --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("PET_NPROC_PER_NODE=4 PET_NNODES=2 torchrun", (4, 2)),
+        ("PET_NPROC_PER_NODE=4 torchrun --nproc_per_node 2", (2, 1)),
+        ("PET_NNODES=1:4 torchrun --nproc_per_node 2", (2, UNKNOWN)),
+        ("torchrun --nnodes 2:2 --nproc-per-node 8", (8, 2)),
+        ("torchrun --nproc_per_node cpu", (UNKNOWN, 1)),
+        ("accelerate launch", (UNKNOWN, 1)),
+        ("accelerate launch --num_machines 2 --num_processes 16", (8, 2)),
+        ("accelerate launch --num_machines 3 --num_processes 16", (UNKNOWN, 3)),
+        ("accelerate launch --config_file c.yaml --num_processes 4", (1, 1)),
+        ("accelerate launch --config_file c.yaml --use_fsdp --num_processes 4", (4, 1)),
+        ("accelerate launch --config_file elsewhere.yaml --num_processes 4", (UNKNOWN, UNKNOWN)),
+    ],
+)
+def test_torchrun_and_accelerate(
+    runs_in: MakeRuns, command: str, expected: tuple[Any, Any]
+) -> None:
+    config = "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nnum_machines: 1\n"
+    (run,) = runs_in(f"{command} train.py\n", c__yaml=config)
+    assert size(run) == expected
+
+
+# --- MPI and SLURM ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("mpirun -np 8", (8, 1)),
+        ("mpirun -np 16 -npernode 8", (8, 2)),
+        ("mpirun -n 16 -N 8", (8, 2)),
+        ("mpirun -np 4 -ppn 8", (4, 1)),
+        ("mpiexec -n 16 --map-by ppr:4:node:PE=8", (4, 4)),
+        ("mpirun -np 16 -H a:8,b:8", (8, 2)),
+        ("mpirun -H a:8,b:8", (8, 2)),
+        ("mpirun -np 16 --hostfile hosts", (UNKNOWN, UNKNOWN)),
+        ("mpirun -np 10 -npernode 8", (8, UNKNOWN)),
+        ("mpirun", (UNKNOWN, 1)),
+        ("mpirun -np $N", (UNKNOWN, UNKNOWN)),
+    ],
+)
+def test_mpirun_counts_ranks(runs_in: MakeRuns, command: str, expected: tuple[Any, Any]) -> None:
+    (run,) = runs_in(f"{command} python train.py\n")
+    assert size(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("directives", "command", "expected"),
+    [
+        ("-N 4 --ntasks-per-node=8", "srun", (8, 4)),
+        ("-N 4 -n 32", "srun", (8, 4)),
+        ("-N 4", "srun", (1, 4)),
+        ("-n 8", "srun", (UNKNOWN, UNKNOWN)),
+        ("-N 4 --ntasks-per-node=8", "srun -N1 -n2", (2, 1)),
+        ("-N 4 --ntasks-per-node=8", "srun --nodes=2", (8, 2)),
+        ("-N 2-4 --ntasks-per-node=8", "srun", (8, UNKNOWN)),
+        ("-N 4 -n 30", "srun", (UNKNOWN, 4)),
+        ("-N 2", "mpirun -np 16", (8, 2)),
+    ],
+)
+def test_a_step_has_precedence_over_its_job(
+    runs_in: MakeRuns, directives: str, command: str, expected: tuple[Any, Any]
+) -> None:
+    (run,) = runs_in(f"#!/bin/bash\n#SBATCH {directives}\n{command} python train.py\n")
+    assert size(run) == expected
+
+
+def test_gpus_of_tasks_are_the_gpus_of_the_node(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n"
+        "#SBATCH --gpus-per-task=h100:2\nsrun python train.py\n"
+    )
+    assert (run.hardware.gpu, run.hardware.gpus_per_node) == ("H100", 8)
