@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.runs.model import Run
 
@@ -63,9 +64,9 @@ def precision_of(trainer: Call, calls: Iterable[Call]) -> Optional[Setting]:
 
 def _named_precision(call: Call, argument: Argument) -> Optional[Setting]:
     if not known(argument.value):
-        return _given("precision", argument.value, call, argument)
+        return given("precision", argument.value, call, argument)
     value = _PRECISION.get(str(argument.value))
-    return _given("precision", value, call, argument) if value else None
+    return given("precision", value, call, argument) if value else None
 
 
 def _of_plugins(plugins: Argument, calls: Iterable[Call]) -> Optional[Setting]:
@@ -73,7 +74,7 @@ def _of_plugins(plugins: Argument, calls: Iterable[Call]) -> Optional[Setting]:
         if call.name.partition(".")[0] not in _ROOTS:
             continue
         if call.method == "TransformerEnginePrecision":
-            return _given("precision", "fp8", call)
+            return given("precision", "fp8", call)
         if call.method in _PRECISION_PLUGINS:
             argument = call.keywords.get("precision") or next(iter(call.positional), None)
             if argument is not None:
@@ -145,7 +146,7 @@ def _is_replicated(run: Run, text: str) -> bool:
 def _searching(run: Run, text: str, trainer: Call, argument: Argument) -> Setting:
     """Whether DDP looks for unused parameters: by the strategy's name, else by default."""
     if _UNUSED in text:
-        return _given(_UNUSED, text.endswith("_true"), trainer, argument)
+        return given(_UNUSED, text.endswith("_true"), trainer, argument)
     return _searches_by_default(run)
 
 
@@ -178,15 +179,15 @@ def _of_object(run: Run, call: Call) -> Optional[dict[str, Setting]]:
     if call.method == "ModelParallelStrategy":
         return _model_parallel(call)
     if call.method == "SingleDeviceStrategy":
-        return {"ddp": _given("ddp", False, call), **_unsharded(call.name)}
+        return {"ddp": given("ddp", False, call), **_unsharded(call.name)}
     return None
 
 
 def _ddp_object(run: Run, call: Call) -> dict[str, Setting]:
-    found = {"ddp": _given("ddp", run.launcher.world_size != 1, call), **_unsharded(call.name)}
+    found = {"ddp": given("ddp", run.launcher.world_size != 1, call), **_unsharded(call.name)}
     unused = call.keywords.get(_UNUSED)
     if unused is not None:
-        found[_UNUSED] = _given(_UNUSED, unused.value, call, unused)
+        found[_UNUSED] = given(_UNUSED, unused.value, call, unused)
     elif not call.is_open:
         found[_UNUSED] = _searches_by_default(run)
     return found
@@ -200,10 +201,10 @@ def _fsdp_object(call: Call) -> dict[str, Setting]:
         value = strategy.value
         if isinstance(value, str):
             value = value.rpartition(".")[2].lower().replace("_zero2", "").lstrip("_")
-    found["fsdp"] = _given("fsdp", value, call, strategy)
+    found["fsdp"] = given("fsdp", value, call, strategy)
     offload = call.keywords.get("cpu_offload")
     if offload is not None or not call.is_open:
-        found["fsdp_offload"] = _given("fsdp_offload", _offloads(offload), call, offload)
+        found["fsdp_offload"] = given("fsdp_offload", _offloads(offload), call, offload)
     for name in ("activation_checkpointing_policy", "activation_checkpointing"):
         policy = call.keywords.get(name)
         if policy is not None and policy.value is not None:
@@ -228,8 +229,8 @@ def _deepspeed_object(run: Run, call: Call) -> dict[str, Setting]:
         return {name: _unread(name, reason, at=call) for name in _SHARDING}
     found = _all_given({"ddp": False, "fsdp": "none"}, call)
     stage, overlap = call.keywords.get("stage"), call.keywords.get("overlap_comm")
-    found["zero_stage"] = _given("zero_stage", 2 if stage is None else stage.value, call, stage)
-    found["overlap_comm"] = _given(
+    found["zero_stage"] = given("zero_stage", 2 if stage is None else stage.value, call, stage)
+    found["overlap_comm"] = given(
         "overlap_comm", True if overlap is None else overlap.value, call, overlap
     )
     for name, switch, device in (
@@ -242,7 +243,7 @@ def _deepspeed_object(run: Run, call: Call) -> dict[str, Setting]:
             value = "cpu" if target is None else target.value
         elif argument is not None and not known(argument.value):
             value = argument.value
-        found[name] = _given(name, value, call, argument)
+        found[name] = given(name, value, call, argument)
     return found
 
 
@@ -251,30 +252,14 @@ def _model_parallel(call: Call) -> dict[str, Setting]:
     found = _all_given({"zero_stage": 0, "ddp": False}, call)
     size = call.keywords.get("tensor_parallel_size")
     if size is not None and isinstance(size.value, int):
-        found["tensor_parallel"] = _given("tensor_parallel", size.value, call, size)
+        found["tensor_parallel"] = given("tensor_parallel", size.value, call, size)
     return found
 
 
 def _all_given(
     values: Mapping[str, Any], call: Call, argument: Optional[Argument] = None
 ) -> dict[str, Setting]:
-    return {name: _given(name, value, call, argument) for name, value in values.items()}
-
-
-def _given(name: str, value: Any, call: Call, argument: Optional[Argument] = None) -> Setting:
-    if argument is None:
-        return Setting(name, value, call.location, Origin.CONSTRUCTOR, f"{call.name}(...)")
-    keyword = next((key for key, item in call.keywords.items() if item is argument), call.method)
-    note = f"{keyword}={argument.text or argument.value}"
-    return Setting(
-        name,
-        value if known(argument.value) else argument.value,
-        argument.location,
-        Origin.CONSTRUCTOR,
-        note,
-        argument.text,
-        argument.value_location if argument.text else None,
-    )
+    return {name: given(name, value, call, argument) for name, value in values.items()}
 
 
 def _unread(

@@ -14,6 +14,7 @@ from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, 
 from flake8_gpu_training.frameworks import megatron, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.colossalai import practices_of_booster
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.hub_models import practices_from_models
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
@@ -222,6 +223,7 @@ def _of_code(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_parallelism(program))
     found.update(_wrapping(program, found))
     found.update(_reading(program))
+    found.update(practices_of_booster(run, program.calls))
     return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
-from flake8_gpu_training.facts import EMPTY, Command, Setting, Word, known
+from flake8_gpu_training.facts import EMPTY, Command, Setting, Unknown, Word, known
 from flake8_gpu_training.frameworks.megatron import is_known_by
 from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.runs.settings import is_flag, option_name, parse_arguments
@@ -220,11 +220,28 @@ def read_launch(command: Command) -> Optional[Launch]:
         if len(words) > 1 and words[1].text == "launch":
             return _started(command, "accelerate", words[2:], _ACCELERATE_SWITCHES)
         return None
+    if name == "colossalai":
+        return _colossalai(command, words[1:])
     if name == "accelerate-launch":
         return _started(command, "accelerate", words[1:], _ACCELERATE_SWITCHES)
     if name in _PROGRAMS and known(words[0].value):
         return _program(command, "", EMPTY, name, "", words[1:])
     return None
+
+
+def _colossalai(command: Command, words: Sequence[Word]) -> Optional[Launch]:
+    """``colossalai run`` starts torchrun on each of its hosts (0.5.0 cli/launcher/run.py)."""
+    if not words or words[0].text != "run":
+        return None
+    launched = _started(command, "torchrun", words[1:], _TORCHRUN_SWITCHES)
+    hosts = launched.options.get("host") or launched.options.get("H") if launched else None
+    if launched is None or (hosts is None and "hostfile" not in launched.options):
+        return launched
+    named = hosts.value if hosts is not None else None
+    count = len(named.split(",")) if isinstance(named, str) else Unknown("hosts out of sight")
+    place = hosts or launched.options["hostfile"]
+    nodes = dataclasses.replace(place, name="nnodes", value=count)
+    return dataclasses.replace(launched, options={**launched.options, "nnodes": nodes})
 
 
 def _python(command: Command, words: Sequence[Word]) -> Optional[Launch]:
