@@ -421,7 +421,9 @@ class _View(RunWords):
         action = self.say(item.action)
         if not action:
             return "—"
-        return cell(f"{action}{self.t('；', '; ')}{item.code}")
+        shown = [code(place_text(place, self.lang)) for place in item.places[:_LISTED_PLACES]]
+        where = self.t("位置 ", "at ") + self.t("、", ", ").join(shown) if shown else ""
+        return self.t("；", "; ").join(piece for piece in (cell(action), where, item.code) if piece)
 
     # --- recommendations ---
 

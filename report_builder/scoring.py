@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Optional
 
-from flake8_gpu_training.checks.base import Evidence, Item, Status
+from flake8_gpu_training.checks.base import Evidence, Item, Judgement, Status
+from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.verdicts import Verdict
 from report_builder.audits import Audit, Category
@@ -39,6 +40,8 @@ class ScoredItem:
     evidence: tuple[Evidence, ...] = ()
     current: Text = Text("", "")
     action: Text = Text("", "")
+    places: tuple[Location, ...] = ()
+    """Where to write it, when it is to be gained."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,12 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         judgement.evidence if status is judgement.status else (),
         judgement.current if status is judgement.status else Text("", ""),
         judgement.action if to_gain else Text("", ""),
+        _places(judgement) if to_gain else (),
     )
+
+
+def _places(judgement: Judgement) -> tuple[Location, ...]:
+    return tuple(dict.fromkeys(finding.location for finding in judgement.findings))
 
 
 def _status(item: Item, status: Status, variant: str) -> Status:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from flake8_gpu_training.checks.base import Check, Evidence, Item, Judgement, Priority, Status
+from flake8_gpu_training.checks.base import (
+    Check,
+    Evidence,
+    Finding,
+    Item,
+    Judgement,
+    Priority,
+    Status,
+)
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -166,3 +174,11 @@ def test_category_maxima_add_up_to_the_total_of_the_audit(identifier: str, total
 
 def test_files_of_the_audits_are_distinct() -> None:
     assert len({audit.file for audit in AUDITS}) == len(AUDITS) == 8
+
+
+def test_what_is_to_be_gained_says_where_to_write_it() -> None:
+    finding = Finding(AT, "set bf16: halves the memory")
+    told = Judgement(Status.RECOMMENDED, findings=(finding, finding))
+    settled = Judgement(Status.ENABLED, findings=(finding,))
+    result = scored(verdict(told, item("x", 1)), verdict(settled, item("y", 1)))
+    assert [entry.places for entry in result.categories[0].items] == [(AT,), ()]
