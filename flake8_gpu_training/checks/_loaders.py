@@ -17,13 +17,20 @@ from flake8_gpu_training.facts import (
     PythonFile,
     Unknown,
 )
+from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
 _LOADERS = (
     "torch.utils.data.DataLoader",
     "torch.utils.data.dataloader.DataLoader",
     "torchdata.stateful_dataloader.StatefulDataLoader",
+    "streaming.StreamingDataLoader",
+    "webdataset.WebLoader",
 )
+_TIMM = "timm.data.create_loader"
+# timm 1.0.31, data/loader.py: other defaults than PyTorch's, and other positions.
+_TIMM_DEFAULTS: Mapping[str, Any] = {"num_workers": 1, "persistent_workers": True}
+_TIMM_POSITIONS = ("dataset", "input_size", "batch_size", "is_training")
 _POSITIONS = (
     "dataset",
     "batch_size",
@@ -45,6 +52,8 @@ _GPU_CALLS = (
 )
 # Gravest first: what a check says about several places at once.
 _GRAVITY = (Status.RECOMMENDED, Status.PARTIAL, Status.ENABLED, Status.DISABLED, Status.UNKNOWN)
+# Loaders of datasets that share their shards among the workers.
+_SHARDED = ("streaming.StreamingDataLoader", "webdataset.WebLoader")
 _WRAPPERS = frozenset({"random_split", "Subset", "ConcatDataset"})
 _IN_MEMORY = frozenset({"TensorDataset", "range", "list", "zip"})
 
@@ -67,7 +76,9 @@ class Loader:
         argument = self.argument(name)
         if argument is not None:
             return argument.value
-        return Unknown("**kwargs follow") if self.call.is_open else default
+        if self.call.is_open:
+            return Unknown("**kwargs follow")
+        return _TIMM_DEFAULTS.get(name, default) if _is_timm(self.call) else default
 
     def location(self, name: str) -> Location:
         """Where the argument stands, else the constructor that lacks it."""
@@ -88,18 +99,68 @@ def write_call(run: Run, call: Call, parameters: Mapping[str, Any]) -> Change:
 
 def training_loaders(run: Run) -> tuple[Loader, ...]:
     """The DataLoaders that feed training on a GPU, as far as the code shows it."""
-    files = [file for file in run.python if not is_test_file(file.path)]
+    files = _programs(run)
     on_gpu = any(uses_gpu(file) for file in files) or _is_launched_on_gpus(run)
-    if not on_gpu and any(_trains(file) for file in files):
-        return ()  # trains in sight, and on the CPU
-    found: list[Loader] = []
-    for file in files:
-        found.extend(
-            Loader(call, file, on_gpu)
-            for call in file.calls_to(*_LOADERS)
-            if _feeds_training(file, call) and not _is_in_memory(file, call)
+    if _trains_on_cpu(run):
+        return ()
+    return tuple(
+        Loader(call, file, on_gpu) for file, call in _feeding(run) if not _is_in_memory(file, call)
+    )
+
+
+def without_loaders(run: Run) -> Optional[Text]:
+    """Why nothing is to be said of loading although the program was read; None when there is
+    no reason in sight."""
+    if _trains_on_cpu(run):
+        return Text("在 CPU 上训练", "it trains on the CPU")
+    if is_in_memory(run):
+        return Text("样本已作为张量在内存中", "the samples are tensors in memory already")
+    mapped = any(True for file in _programs(run) for _ in file.calls_to("numpy.memmap"))
+    if mapped and not any("DataLoader" in file.methods for file in run.python):
+        return Text(
+            "batch 直接从内存映射中切取", "batches are cut from a memory map, without a loader"
         )
-    return tuple(found)
+    return None
+
+
+def is_in_memory(run: Run) -> bool:
+    """Whether every loader that feeds training hands out tensors that are in memory."""
+    feeding = list(_feeding(run))
+    return bool(feeding) and all(_hands_out_memory(file, call) for file, call in feeding)
+
+
+def _programs(run: Run) -> list[PythonFile]:
+    return [file for file in run.python if not is_test_file(file.path)]
+
+
+def _feeding(run: Run) -> Iterator[tuple[PythonFile, Call]]:
+    """The constructors of loaders that feed training, with their files."""
+    for file in _programs(run):
+        for call in file.calls_to(*_LOADERS, _TIMM):
+            if _feeds_training(file, call) and _is_loaded_by(run, call):
+                yield file, call
+
+
+def _is_loaded_by(run: Run, call: Call) -> bool:
+    """Whether the run itself reads a loader: a Trainer makes its own, unless a method of its
+    subclass does."""
+    if run.framework != "hf_trainer" or call.loop is not None:
+        return True
+    return "get_train_dataloader" in call.scope or not any(
+        method.endswith("Trainer") for file in run.python for method in file.methods
+    )
+
+
+def _trains_on_cpu(run: Run) -> bool:
+    """Whether the program trains in sight, and names no GPU and no launcher of GPUs."""
+    files = _programs(run)
+    if any(uses_gpu(file) for file in files) or _is_launched_on_gpus(run):
+        return False
+    return any(_trains(file) for file in files)
+
+
+def _is_timm(call: Call) -> bool:
+    return call.name == _TIMM
 
 
 def uses_gpu(file: PythonFile) -> bool:
@@ -142,8 +203,9 @@ def _trains(file: PythonFile) -> bool:
 def _argument(call: Call, name: str) -> Optional[Argument]:
     if name in call.keywords:
         return call.keywords[name]
-    if name in _POSITIONS and _POSITIONS.index(name) < len(call.positional):
-        return call.positional[_POSITIONS.index(name)]
+    positions = _TIMM_POSITIONS if _is_timm(call) else _POSITIONS
+    if name in positions and positions.index(name) < len(call.positional):
+        return call.positional[positions.index(name)]
     return None
 
 
@@ -155,19 +217,43 @@ def _feeds_training(file: PythonFile, call: Call) -> bool:
     name = call.assigned_to
     if name and any(loop.trains and loop.iterable == name for loop in file.loops):
         return True
+    if _is_timm(call):
+        training = _argument(call, "is_training")
+        return training is not None and training.value is True
+    if name and _is_only_looked_at(file, call):
+        return False
     shuffle, sampler = _argument(call, "shuffle"), _argument(call, "sampler")
     if shuffle is not None and shuffle.value is True:
         return True
     return sampler is not None or any("train" in name.lower() for name in names)
 
 
+def _is_only_looked_at(file: PythonFile, call: Call) -> bool:
+    """Whether loops read the loader, none of them trains, and nothing else is given it."""
+    name = call.assigned_to
+    if not any(loop.iterable == name for loop in file.loops):
+        return False
+    given = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    return not any(
+        given.search(argument.text)
+        for other in file.calls
+        if other is not call and other.name not in ("enumerate", "tqdm", "len")
+        for argument in _arguments(other)
+    )
+
+
+def _hands_out_memory(file: PythonFile, call: Call) -> bool:
+    dataset = _argument(call, "dataset")
+    return dataset is not None and bool(_IN_MEMORY & _makers(file, dataset.text))
+
+
 def _is_in_memory(file: PythonFile, call: Call) -> bool:
     """Tensors in memory, or a dataset that hands out rows once: workers do not help there."""
     dataset = _argument(call, "dataset")
-    if dataset is None:
+    if dataset is None or call.name in _SHARDED:
         return False
     makers = _makers(file, dataset.text)
-    if _IN_MEMORY & makers or _touches_gpu(file):
+    if _hands_out_memory(file, call) or _touches_gpu(file):
         return True
     iterable = {c.name for c in file.classes if any("IterableDataset" in b for b in c.bases)}
     # Which class made the dataset is not always in sight; in doubt it is the iterable one.

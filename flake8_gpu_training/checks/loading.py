@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._data_examples import (
@@ -23,8 +24,13 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
-from flake8_gpu_training.checks._loaders import Loader, merged, training_loaders
-from flake8_gpu_training.checks._programs import first_call
+from flake8_gpu_training.checks._loaders import (
+    Loader,
+    merged,
+    training_loaders,
+    without_loaders,
+)
+from flake8_gpu_training.checks._programs import first_call, imports
 from flake8_gpu_training.checks._scale import (
     number,
 )
@@ -46,12 +52,16 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.facts import Import, Setting, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
 WORKERS = 4
 _NO_LOADER = Text("未见数据加载代码", "no data loader was seen")
+_USE_WORKERS = Text(
+    "DataLoader 设 num_workers=4~8（每个 GPU 进程）",
+    "give the DataLoader num_workers=4 to 8 per GPU process",
+)
 _NO_WORKERS = Text("数据在训练主进程中加载", "the main process loads the data")
 _PROMPTS = Text(
     "提示词加载耗时远小于生成", "loading prompts takes no time beside generating completions"
@@ -62,6 +72,32 @@ _PYTORCH_DATA = "https://pytorch.org/docs/stable/data.html"
 _PYTORCH_TUNING = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 _SWIFT_ARGUMENTS = "ms-swift 3.12.6 and 4.6.0, trainers/arguments.py"
 _HF_ARGUMENTS = "transformers 5.24, training_args.py"
+
+
+# Libraries whose pipelines load, decode and prefetch in threads of their own.
+_PIPELINES = ("nvidia.dali", "ffcv.loader")
+
+
+def _told(run: Run, practice: str) -> bool:
+    """Whether a parameter, or Megatron's own loader, says what the run does about ``practice``."""
+    return has(run, practice) or (run.value("megatron") is True and practice in run.profile)
+
+
+def _without_loader(run: Run) -> Judgement:
+    """The answer where no DataLoader in sight feeds the GPU."""
+    pipeline = imports(run, *_PIPELINES)
+    if pipeline is not None:
+        return _by_pipeline(pipeline)
+    reason = without_loaders(run)
+    return cannot_apply(reason) if reason is not None else cannot_tell(_NO_LOADER)
+
+
+def _by_pipeline(found: Import) -> Judgement:
+    said = Text(
+        f"{found.dotted} 以自身线程加载并预取", f"{found.dotted} loads ahead in its own threads"
+    )
+    shown = Evidence(f"import {found.dotted}", found.location)
+    return Judgement(Status.ENABLED, evidence=(shown,), current=said)
 
 
 def _of_loaders(run: Run, judge: Callable[[Run, Loader], Judgement]) -> list[Judgement]:
@@ -93,7 +129,8 @@ def _advise_loader(
 
 def _shown(loader: Loader, name: str = "") -> Evidence:
     argument = loader.argument(name) if name else None
-    shown = f"DataLoader({name}={argument.text})" if argument else "DataLoader(...)"
+    made = loader.call.method
+    shown = f"{made}({name}={argument.text})" if argument else f"{made}(...)"
     return Evidence(shown, loader.location(name) if name else loader.call.location)
 
 
@@ -109,9 +146,9 @@ def _loader_on(loader: Loader, name: str) -> Judgement:
 @of_training(alone=True)
 def _workers(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_workers)
-    if has(run, "dataloader_workers"):
+    if _told(run, "dataloader_workers"):
         parts.append(_setting_workers(run))
-    return merged(parts, cannot_tell(_NO_LOADER))
+    return merged(parts, _without_loader(run))
 
 
 def _setting_workers(run: Run) -> Judgement:
@@ -163,7 +200,7 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
     if not known(workers):
         return cannot_tell(Text("num_workers 由程序计算", "num_workers is computed"))
     if workers != 0:
-        return _loader_on(loader, "num_workers")
+        return _loader_on(loader, "num_workers") if workers != 1 else _one_worker(run, loader)
     argument = loader.argument("num_workers")
     if argument is not None and not argument.text.isidentifier() and argument.text != "0":
         return cannot_tell(Text("num_workers 由参数给出", "num_workers is an option's value"))
@@ -180,11 +217,22 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
         "DataLoader loads in the main process while the GPU waits; "
         f"set num_workers={WORKERS} (4 to 8 per GPU process){extra}",
         _NO_WORKERS,
-        Text(
-            "DataLoader 设 num_workers=4~8（每个 GPU 进程）",
-            "give the DataLoader num_workers=4 to 8 per GPU process",
-        ),
+        _USE_WORKERS,
     )
+
+
+def _one_worker(run: Run, loader: Loader) -> Judgement:
+    judgement = _advise_loader(
+        run,
+        loader,
+        {"num_workers": WORKERS},
+        f"one worker process prepares all batches; set num_workers={WORKERS} (4 to 8 per GPU "
+        "process)",
+        Text("只有一个加载进程", "one worker process"),
+        _USE_WORKERS,
+        Priority.LOW,
+    )
+    return replace(judgement, status=Status.PARTIAL, share=0.5)
 
 
 # --- GPU502: pinned memory ---
@@ -193,13 +241,16 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
 @of_training(alone=True)
 def _pinned(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_pinned)
-    if has(run, "pin_memory"):
+    if _told(run, "pin_memory"):
         parts.append(_setting_pinned(run))
-    return merged(parts, cannot_tell(_NO_LOADER))
+    by_hand = first_call(run, ".pin_memory")
+    return merged(parts, seen(by_hand) if by_hand is not None else _without_loader(run))
 
 
 def _setting_pinned(run: Run) -> Judgement:
     setting = run.practice("pin_memory")
+    if is_on(parameter(run, "use_cpu", "no_cuda", default=False)):
+        return cannot_apply(Text("在 CPU 上训练", "it trains on the CPU"))
     if not setting.known:
         return cannot_tell(setting)
     if setting.value is not False:
@@ -253,9 +304,9 @@ def _silent(judgement: Judgement) -> Judgement:
 @of_training(alone=True)
 def _persistent(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_persistent)
-    if has(run, "persistent_workers"):
+    if _told(run, "persistent_workers"):
         parts.append(_setting_persistent(run))
-    return merged(parts, cannot_tell(_NO_LOADER))
+    return merged(parts, _without_loader(run))
 
 
 def _setting_persistent(run: Run) -> Judgement:
@@ -322,10 +373,10 @@ def _is_iterated_per_epoch(loader: Loader) -> bool:
 @of_training(alone=True)
 def _prefetch(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_prefetch)
-    if has(run, "prefetch_factor") or has(run, "dataloader_workers"):
+    if _told(run, "prefetch_factor") or _told(run, "dataloader_workers"):
         parts.append(_setting_prefetch(run))
     pipeline = first_call(run, ".prefetch")
-    return merged(parts, seen(pipeline) if pipeline else cannot_tell(_NO_LOADER))
+    return merged(parts, seen(pipeline) if pipeline else _without_loader(run))
 
 
 def _setting_prefetch(run: Run) -> Judgement:
@@ -380,10 +431,10 @@ def _loader_prefetch(run: Run, loader: Loader) -> Judgement:
 @of_training(alone=True)
 def _minibatches(run: Run) -> Judgement:
     parts = [_loader_minibatches(run, loader) for loader in training_loaders(run)]
-    if has(run, "micro_batch_size"):
+    if _told(run, "micro_batch_size"):
         setting = run.practice("micro_batch_size")
         parts.append(on(setting) if setting.known else cannot_tell(setting))
-    return merged(parts, cannot_tell(_NO_LOADER))
+    return merged(parts, _without_loader(run))
 
 
 def _loader_minibatches(run: Run, loader: Loader) -> Judgement:

@@ -89,6 +89,8 @@ CALLS = frozenset(
     prepare_model_for_kbit_training notebook_launcher notebook_login tp_plan save_checkpoint
     load_checkpoint save_state load_state set_epoch prepare accumulate record_function set_seed
     VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template device
+    memmap fromfile read_csv read_parquet read_table set_transform with_transform create_loader
+    create_scheduler create_scheduler_v2 create_optimizer create_optimizer_v2
     """.split()  # noqa: SIM905
 )
 """Functions and methods whose calls are always gathered, whatever they are called on."""
@@ -133,6 +135,10 @@ TRACES = (
     "deepspeed.",
     "deepspeed_config",
     "attn_implementation =",
+    ".map(",
+    "Image.open(",
+    "np.load(",
+    "numpy.load(",
 )
 """Traces outside calls: environment, backend switches, decorators without a call."""
 
