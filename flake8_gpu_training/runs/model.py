@@ -96,6 +96,7 @@ PRACTICES: Mapping[str, str] = MappingProxyType(
         "freeze_vision": "bool: vision encoder frozen (multimodal runs)",
         "model": "name or path as given",
         "dataset": "name(s) or path(s) as given",
+        "dataset_samples": "int: training samples, where the data lie in the project",
         "output_dir": "path",
     }
 )
@@ -200,6 +201,21 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Mount:
+    """What stands behind the folder ``path`` of a run, as a script or job file says.
+
+    ``kind``: ``object-store`` (a bucket shown as a folder), ``network`` (NFS and its kin),
+    ``bind`` (the host's folder ``source``), ``copy`` (fetched from ``source`` before the run),
+    ``local`` (a disk of the node).
+    """
+
+    path: str
+    source: str
+    kind: str
+    location: Location
+
+
+@dataclass(frozen=True)
 class Run:
     """One job: command, script, configuration and DeepSpeed/accelerate files linked.
 
@@ -230,6 +246,7 @@ class Run:
     versions: Mapping[str, str] = field(default_factory=_nothing)
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
+    mounts: tuple[Mount, ...] = ()
     is_open: bool = False
     primary: bool = False
     single_file: bool = False

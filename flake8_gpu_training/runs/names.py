@@ -64,6 +64,7 @@ PRACTICE_NAMES: Mapping[str, Text] = MappingProxyType(
         "freeze_vision": Text("冻结视觉编码器", "vision encoder frozen"),
         "model": Text("模型", "model"),
         "dataset": Text("数据集", "data set"),
+        "dataset_samples": Text("训练样本数", "training samples"),
         "output_dir": Text("输出目录", "output folder"),
     }
 )
