@@ -326,6 +326,8 @@ class Command:
     function: str = ""
     directory: str = ""
     end: Optional[Location] = None
+    uncalled: bool = False
+    """It stands in a function that its script never calls."""
 
     @property
     def name(self) -> str:

@@ -475,8 +475,11 @@ class Project:
         return self._library
 
     def _shell_script(self, name: str, path: str, directory: str) -> Optional[str]:
+        """A shell script, or a file that a script may source or hand on: ``.env``."""
         found = self.find(name, path, directory)
-        return found if found is not None and self.kind(found) is FileKind.SHELL else None
+        if found is None or self.kind(found) not in (FileKind.SHELL, FileKind.OTHER):
+            return None
+        return found
 
     def _content(self, path: str) -> Optional[bytes]:
         data = self._bytes(path, FileKind.SHELL)

@@ -6,7 +6,7 @@ import dataclasses
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from flake8_gpu_training.facts import (
     Origin,
     Problem,
     PythonFile,
+    ScriptFile,
     known,
 )
 from flake8_gpu_training.project import Project
@@ -389,17 +390,17 @@ _STARTING = re.compile(
 
 def _commands(project: Project) -> Iterator[Found]:
     scripts = list(project.scripts())
-    called = {
-        command.location
+    others = [
+        command
         for script in scripts
         for command in script.commands
         if command.location.path != script.path
-    }
+    ]
+    read = {command.location for command in others}
+    called = {command.location for command in others if not command.uncalled}
     for script in scripts:
-        for command in script.commands:
-            # Of a script that another one calls, the commands with that one's arguments count.
-            if command.location.path != script.path or command.location not in called:
-                yield Found(command, Origins(script=script))
+        for command in _live(script, called, read):
+            yield Found(command, Origins(script=script))
     for config in project.configs():
         for command in config.commands:
             yield Found(command, Origins(job=config))
@@ -410,6 +411,21 @@ def _commands(project: Project) -> Iterator[Found]:
             if _STARTERS.fullmatch(call.name):
                 for command in _started(call):
                     yield Found(command, Origins(notebook=file))
+
+
+def _live(script: ScriptFile, called: Set[Location], read: Set[Location]) -> Iterator[Command]:
+    """The commands of a script that a run of it starts.
+
+    Of a script that another one starts (``called``), those with that one's arguments count.
+    What stands in functions that nothing calls is dead, unless the script has only such
+    functions and no other script ``read`` it: users source it and call them.
+    """
+    places = {command.location for command in script.commands}
+    is_library = all(command.uncalled for command in script.commands) and places.isdisjoint(read)
+    for command in script.commands:
+        elsewhere = command.location.path == script.path and command.location in called
+        if not elsewhere and (is_library or not command.uncalled):
+            yield command
 
 
 def _started(call: Call) -> tuple[Command, ...]:

@@ -17,7 +17,7 @@ from flake8_gpu_training.facts import (
     Word,
 )
 from flake8_gpu_training.runs.settings import integer
-from flake8_gpu_training.sources.shell import SLURM_LONG_NAMES
+from flake8_gpu_training.sources.slurm import LONG_NAMES
 
 _SLURM_NODES = re.compile(r"\bSLURM_(?:JOB_NUM_NODES|NNODES|JOB_NODES)\b")
 _SLURM_GPUS = re.compile(r"\bSLURM_(?:GPUS_ON_NODE|GPUS_PER_NODE)\b")
@@ -155,7 +155,7 @@ def _slurm_flags(command: Optional[Command], program: str) -> dict[str, Setting]
     for wrapper in _wrappers(command, program):
         found[program] = Setting(program, True, wrapper[0].location, Origin.FLAG)
         for flag in _flags(wrapper[1:]):
-            name = SLURM_LONG_NAMES.get(flag.name, flag.name)
+            name = LONG_NAMES.get(flag.name, flag.name)
             found[name] = Setting(name, flag.value, flag.location, Origin.FLAG)
     return found
 

@@ -84,7 +84,7 @@ class State:
             found = {
                 name: variable.setting(name, Origin.ENVIRONMENT)
                 for name, variable in self.variables.items()
-                if variable.exported
+                if variable.exported and not _is_schedulers(name, variable)
             }
             self._environment = MappingProxyType(found) if found else EMPTY
         return self._environment
@@ -109,6 +109,11 @@ class State:
             self.directory = "$PWD"
         if any(branch.positional != first.positional for branch in alive):
             self.positional = None
+
+
+def _is_schedulers(name: str, variable: Variable) -> bool:
+    """Whether SLURM sets it: nobody wrote it, and it says nothing that the directives do not."""
+    return variable.location is None and name.startswith("SLURM_")
 
 
 _STRENGTH = ("", "break", "return", "exit")

@@ -6,11 +6,14 @@ import fnmatch
 import operator
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Callable, Optional
+from typing import Callable, Optional, Protocol
 
 from ..facts import Command, Heredoc, Location, Origin, Problem, ProblemKind, Unknown, Word
+from . import slurm
+from ._shell_comments import comments_of
+from ._shell_containers import Passed, after, passed
 from ._shell_expand import Expander, State, calculate
 from ._shell_syntax import (
     AndOr,
@@ -43,11 +46,21 @@ from ._shell_values import (
     text_of,
 )
 from ._shell_words import Substitution
-from ._shell_wrappers import SHELLS, Unwrapped, unwrap
+from ._shell_wrappers import SHELLS, WRAP, Unwrapped, unwrap
+from .environment_files import read_environment_file
 
 Parse = Callable[[str], Program]
-Load = Callable[[str, str, str], Optional[tuple[Program, Source]]]
-"""A script of the project: its name, the file that names it, where ``cd`` led to."""
+
+
+class Scripts(Protocol):
+    """The project's files, by name, the file that names them, and where ``cd`` led to."""
+
+    def load(self, name: str, path: str, directory: str) -> Optional[tuple[Program, Source]]:
+        """A script."""
+
+    def text(self, name: str, path: str, directory: str) -> Optional[tuple[str, str]]:
+        """Text and path of another file."""
+
 
 MAX_COMMANDS = 20_000
 _MAX_STEPS = 100_000
@@ -92,17 +105,19 @@ class _Context:
 class Interpreter:
     """Collects commands, written files and sourced scripts."""
 
-    def __init__(self, path: str, parse: Parse, load: Optional[Load] = None) -> None:
+    def __init__(self, path: str, parse: Parse, library: Optional[Scripts] = None) -> None:
         self.state = State(path)
         self.commands: list[Command] = []
         self.heredocs: list[Heredoc] = []
         self.sourced: list[Word] = []
         self.problems: list[Problem] = []
         self._parse = parse
-        self._load = load
+        self._library = library
         self._scripts = [path]
         self._functions: dict[str, tuple[Function, _Context]] = {}
         self._called: dict[str, int] = {}
+        self._calls_by_value = False
+        """Whether a command's name is not known: it may be any function's."""
         self._steps = 0
         self._characters = 0
         self._output: Optional[Value] = None
@@ -142,9 +157,22 @@ class Interpreter:
         """Note a file that the script writes."""
         self._write(target, value)
 
+    def submitted(self, wanted: Mapping[str, str]) -> None:
+        """Set the variables that SLURM gives a job that asks for ``wanted``."""
+        seed = Source("", self.state.path)
+        for name, text in slurm.variables(wanted).items():
+            chunk = Chunk(text, seed, 0, None, False)
+            self.state.set(name, Variable((chunk,), None, exported=True))
+        tasks = slurm.array_tasks(wanted)
+        if tasks is not None:
+            unknown = Unknown("the index within an array of jobs", tasks)
+            chunk = Chunk("$SLURM_ARRAY_TASK_ID", seed, 0, unknown, False)
+            self.state.set("SLURM_ARRAY_TASK_ID", Variable((chunk,), None, exported=True))
+
     def finish(self) -> None:
         """Walk the functions that nothing called: something else may call them."""
         self.state.dead = ""
+        noted = len(self.commands)
         for name, (function, context) in list(self._functions.items()):
             if name not in self._called:
                 saved = self.state
@@ -153,6 +181,8 @@ class Interpreter:
                 inner = replace(context, conditional=True, function=name)
                 self._statement(function.body, inner)
                 self.state = saved
+        if not self._calls_by_value:
+            self.commands[noted:] = [replace(made, uncalled=True) for made in self.commands[noted:]]
 
     # --- statements -----------------------------------------------------------------
 
@@ -514,6 +544,8 @@ class Interpreter:
         if name in self._functions and is_known(fields[0].value):
             self._call(name, fields, prefix, context)
             return
+        if not is_known(fields[0].value):
+            self._calls_by_value = True
         found = unwrap([_unwrap_text(field) for field in fields])
         if found is not None:
             self._wrapped(found, fields, prefix, statement, context, end)
@@ -591,9 +623,9 @@ class Interpreter:
 
     def _include(self, name: str, context: _Context) -> bool:
         """Walk another script of the project in the present state; whether there is one."""
-        if self._load is None or len(self._scripts) > _MAX_SCRIPTS:
+        if self._library is None or len(self._scripts) > _MAX_SCRIPTS:
             return False
-        found = self._load(name, self.state.path, self.state.directory)
+        found = self._library.load(name, self.state.path, self.state.directory)
         if found is None or found[1].path in self._scripts:
             return False
         program, source = found
@@ -607,36 +639,53 @@ class Interpreter:
     def _started(
         self, fields: Sequence[Field], prefix: Mapping[str, Variable], context: _Context
     ) -> bool:
-        """Walk the script that ``bash script.sh …`` or ``./script.sh …`` starts."""
-        rest = list(fields)
-        if posixpath.basename(rest[0].text) in SHELLS:
-            rest.pop(0)
-            while rest and re.fullmatch(r"[-+][a-z]+", rest[0].text):
-                rest.pop(0)
-        if not rest or not is_known(rest[0].value) or not rest[0].text.endswith((".sh", ".bash")):
+        """Walk the script that ``bash script.sh …``, ``./script.sh …`` or ``sbatch`` starts."""
+        words = [field.text for field in fields]
+        name = posixpath.basename(words[0])
+        submission = slurm.submission(words) if name == "sbatch" else None
+        at = submission.script if submission is not None else 0
+        if name in SHELLS:
+            at = 1
+            while at < len(words) and re.fullmatch(r"[-+][a-z]+", words[at]):
+                at += 1
+        elif submission is None and not words[0].endswith((".sh", ".bash")):
             return False
-        if context.depth >= _MAX_NESTING:
+        if at >= len(fields) or not is_known(fields[at].value) or context.depth >= _MAX_NESTING:
             return False
-        state, functions = self.state, self._functions
-        inner = State(state.path)
-        inner.directory = state.directory
-        inner.variables = {n: v for n, v in state.variables.items() if v.exported}
-        for name, variable in prefix.items():
-            inner.set(name, replace(variable, exported=True))
-        inner.positional = tuple(field.value for field in rest[1:])
+        saved, functions = self.state, self._functions
+        self.state, self._functions = self._inherited(saved, prefix), {}
+        self.state.positional = tuple(field.value for field in fields[at + 1 :])
+        if submission is not None:
+            self._submit(words[at], submission)
         wrapper = tuple(field.word() for field in fields)
-        self.state, self._functions = inner, {}
-        done = self._include(
-            rest[0].text,
-            replace(
-                context,
-                function="",
-                depth=context.depth + 1,
-                wrappers=(*context.wrappers, wrapper),
-            ),
+        inner = replace(
+            context,
+            function="",
+            depth=context.depth + 1,
+            wrappers=(*context.wrappers, wrapper),
         )
-        self.state, self._functions = state, functions
+        done = self._include(words[at], inner)
+        self.state, self._functions = saved, functions
         return done
+
+    def _inherited(self, state: State, prefix: Mapping[str, Variable]) -> State:
+        """What a process that is started in ``state`` begins with."""
+        made = State(state.path)
+        made.directory = state.directory
+        made.variables = {name: v for name, v in state.variables.items() if v.exported}
+        for name, variable in prefix.items():
+            made.set(name, replace(variable, exported=True))
+        return made
+
+    def _submit(self, name: str, submission: slurm.Submission) -> None:
+        """Set what SLURM gives the script ``name``, by its directives and ``sbatch``'s flags."""
+        if self._library is None:
+            return
+        found = self._library.load(name, self.state.path, self.state.directory)
+        if found is not None:
+            program, source = found
+            directives, _ = comments_of(source.text, source, program)
+            self.submitted(slurm.asked(directives, submission.flags))
 
     # --- wrappers -------------------------------------------------------------------
 
@@ -654,6 +703,8 @@ class Interpreter:
         if context.depth >= _MAX_NESTING:
             self._emit(fields, prefix, statement, context, end)
             return
+        caller = self.state
+        handed = passed(fields[: found.count])
         before = {name: self.state.variables.get(name) for name in prefix}
         for name, variable in prefix.items():
             self.state.set(name, replace(variable, exported=True))
@@ -661,12 +712,16 @@ class Interpreter:
             name, variable = _env_assignment(fields[index])
             before.setdefault(name, self.state.variables.get(name))
             self.state.set(name, variable)
+        if handed is not None:
+            self.state = self._handed(handed)
         exec_ends = fields[0].text == "exec" and found.count < len(fields)
         rest = fields[found.count : found.end]
         if found.kind == "words" and rest:
             self._command(rest, {}, statement, inner, end)
         elif found.kind == "script":
             script = fields[found.script]
+            if script.text.startswith(WRAP):
+                script = after(script, len(WRAP))
             arguments = tuple(field.value for field in fields[found.script + 2 :])
             stop = script.offset + len(script.raw) - 1
             value = anchored(script.value, script.source, script.offset, stop)
@@ -679,10 +734,37 @@ class Interpreter:
                 self._emit(fields, prefix, statement, context, end)
             else:
                 self._script(feed, inner)
+        self.state = caller
         for name, earlier in before.items():
             self.state.set(name, earlier)
         if exec_ends:
             self.state.dead = "exit"
+
+    def _handed(self, handed: Passed) -> State:
+        """The state within a container, a rank or another machine."""
+        made = self.state.copy()
+        if handed.fresh:
+            made = State(self.state.path)
+            made.directory = self.state.directory
+            for name in handed.names:
+                variable = self.state.variables.get(name)
+                if variable is not None and variable.exported:
+                    made.set(name, variable)
+        for name, variable in (*self._of_files(handed.files), *handed.variables):
+            made.set(name, variable)
+        return made
+
+    def _of_files(self, names: Sequence[str]) -> Iterator[tuple[str, Variable]]:
+        """Variables of the environment files that a container is given."""
+        for name in names:
+            found = None
+            if self._library is not None:
+                found = self._library.text(name, self.state.path, self.state.directory)
+            for setting in read_environment_file(*found, quotes=False) if found is not None else ():
+                place = setting.location or Location(self.state.path)
+                seed = Source("", place.path, place.line, place.column)
+                chunk = Chunk(str(setting.value), seed, 0, None, False)
+                yield setting.name, Variable((chunk,), place, True)
 
     def _script(
         self,
@@ -1055,15 +1137,8 @@ def _unwrap_text(field: Field) -> str:
 
 def _env_assignment(field: Field) -> tuple[str, Variable]:
     name, _, _ = field.text.partition("=")
-    left = len(name) + 1
-    value: list[Chunk] = []
-    for chunk in field.value:
-        if left >= len(chunk.text):
-            left -= len(chunk.text)
-            continue
-        value.append(chunk.part(left, len(chunk.text)) if left else chunk)
-        left = 0
-    return name, Variable(tuple(value), field.source.location(field.offset), True)
+    value = after(field, len(name) + 1).value
+    return name, Variable(value, field.source.location(field.offset), True)
 
 
 def _joined(fields: Sequence[Field]) -> Value:

@@ -14,6 +14,9 @@ from typing import Optional
 
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash"})
 
+WRAP = "--wrap="
+"""``sbatch``'s flag whose value is shell text."""
+
 _ENV_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
@@ -276,4 +279,6 @@ def _sbatch(words: Sequence[str]) -> Optional[Unwrapped]:
     for at, word in enumerate(words):
         if word == "--wrap" and at + 1 < len(words):
             return Unwrapped("script", at + 1, script=at + 1)
+        if word.startswith(WRAP):
+            return Unwrapped("script", at, script=at)
     return None

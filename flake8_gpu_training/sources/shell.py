@@ -10,41 +10,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Callable, Optional, Union
 
-from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
+from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Unknown, Word
+from . import slurm
+from ._shell_comments import comments_of
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
-from ._shell_syntax import Program, Redirect, Simple, walk
+from ._shell_syntax import Program, Simple, walk
 from ._shell_text import decoded
 from ._shell_values import Chunk, Field, Source, Variable
 
-MAX_COMMENTS = 5_000
-
-_DIRECTIVE = re.compile(r"#(SBATCH|PBS|BSUB|DSUB|\$)[ \t]+(-.*)$")
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
-SLURM_LONG_NAMES: Mapping[str, str] = {
-    "A": "account",
-    "a": "array",
-    "C": "constraint",
-    "c": "cpus-per-task",
-    "D": "chdir",
-    "d": "dependency",
-    "e": "error",
-    "F": "nodefile",
-    "G": "gpus",
-    "J": "job-name",
-    "L": "licenses",
-    "M": "clusters",
-    "m": "distribution",
-    "N": "nodes",
-    "n": "ntasks",
-    "o": "output",
-    "p": "partition",
-    "q": "qos",
-    "t": "time",
-    "w": "nodelist",
-    "x": "exclude",
-}
-"""Flags of ``sbatch`` and ``srun`` that have a long name."""
 
 
 class Library:
@@ -73,6 +48,12 @@ class Library:
             self._parsed[found] = (parse_program(text), Source(text, found)) if text else None
         return self._parsed[found]
 
+    def text(self, name: str, path: str, directory: str) -> Optional[tuple[str, str]]:
+        """Text and path of another file that the script at ``path`` names."""
+        found = self._find(name, path, directory)
+        data = self._read(found) if found is not None else None
+        return None if data is None or found is None else (decoded(data, found, 1, []), found)
+
 
 def read_shell(
     text: Union[str, bytes],
@@ -92,7 +73,10 @@ def read_shell(
     script = decoded(text, path, first_line, problems)
     source = Source(script, path, first_line)
     program = parse_program(script)
-    interpreter = Interpreter(path, parse_program, library.load if library is not None else None)
+    directives, comments = comments_of(script, source, program)
+    interpreter = Interpreter(path, parse_program, library)
+    if directives:
+        interpreter.submitted(slurm.asked(directives, {}))
     seed = Source("", path, first_line)
     for name, value in (variables or {}).items():
         chunk = Chunk(value, seed, 0, None, False)
@@ -108,7 +92,6 @@ def read_shell(
         Problem(ProblemKind.SYNTAX, trouble.message, source.location(trouble.offset))
         for trouble in program.troubles
     )
-    directives, comments = _comments(script, source, program)
     problems.extend(_broken_lines(script, source, program))
     return ScriptFile(
         path=path,
@@ -161,82 +144,7 @@ class _Fixed(Source):
         return Location(start.path, start.line, start.column + offset)
 
 
-# --- comments and directives ----------------------------------------------------------
-
-
-def _held(program: Program) -> list[tuple[int, int]]:
-    """Spans of here-documents and words: a ``#`` line in them is no comment."""
-    found: list[tuple[int, int]] = []
-    for statement in walk(program.body):
-        redirects: tuple[Redirect, ...] = getattr(statement, "redirects", ())
-        spans = [redirect.body for redirect in redirects if redirect.body is not None]
-        if isinstance(statement, Simple):
-            spans.extend(statement.words)
-            for made in statement.assignments + statement.declared:
-                # Comments may stand between the elements of an array.
-                spans.extend([made.value] if made.elements is None else made.elements)
-        found.extend((span.start, span.end) for span in spans)
-    return sorted(found)
-
-
-_COMMENT = re.compile(r"^[ \t]*(#.*)$", re.MULTILINE)
-
-
-def _comments(text: str, source: Source, program: Program) -> tuple[list[Setting], list[Setting]]:
-    """Batch directives, and the other comment lines."""
-    directives: list[Setting] = []
-    comments: list[Setting] = []
-    held = [span for span in _held(program) if "\n" in text[span[0] : span[1]]]
-    first_command = min((span[0] for span in _held(program)), default=len(text))
-    at = 0
-    for match in _COMMENT.finditer(text):
-        offset = match.start(1)
-        while at < len(held) and held[at][1] <= offset:
-            at += 1
-        if at < len(held) and held[at][0] <= offset:
-            continue
-        line = match.group(1)
-        location = source.location(offset)
-        directive = _DIRECTIVE.match(line) if offset == match.start() else None
-        if directive is not None:
-            # The scheduler stops reading at the first command.
-            if offset < first_command:
-                directives.extend(_directives(directive, location))
-        elif not line.startswith("#!") and len(comments) < MAX_COMMENTS:
-            comments.append(Setting("#", line.lstrip("#").strip(), location))
-    return directives, comments
-
-
-def _directives(match: re.Match[str], location: Location) -> Iterator[Setting]:
-    names = SLURM_LONG_NAMES if match.group(1) == "SBATCH" else {}
-    words = list(_DIRECTIVE_WORD.finditer(match.group(2)))
-    at = 0
-    while at < len(words):
-        word = words[at].group()
-        begin = words[at].start()
-        at += 1
-        if word.startswith("#"):
-            break
-        if not word.startswith("-"):
-            continue
-        name, equals, value = word.lstrip("-").partition("=")
-        value_at = begin + len(word) - len(value)
-        if not word.startswith("--"):
-            short = word[1:2]
-            if len(word) > 2 and match.group(1) == "SBATCH":
-                name, equals, value = short, "=", word[2:].lstrip("=")
-                value_at = begin + len(word) - len(value)
-            name = names.get(name, name)
-        if not equals and at < len(words) and not words[at].group().startswith(("-", "#")):
-            value, value_at = words[at].group(), words[at].start()
-            at += 1
-        start = location.column + match.start(2)
-        place = Location(location.path, location.line, start + begin)
-        value_place = Location(location.path, location.line, start + value_at)
-        yield Setting(name, value.strip("\"'"), place, text=value, value_location=value_place)
-
-
-_DIRECTIVE_WORD = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+")
+# --- commands cut short ---------------------------------------------------------------
 
 
 def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Problem]:
