@@ -156,7 +156,7 @@ def line(framework: Framework, kind: PlaceKind, name: str, value: Any) -> str:
     if kind is PlaceKind.JSON:
         return f'"{name}": {_value(kind, value)}'
     flag = framework.flag
-    if framework.bare_switches and value is True:
+    if framework.bare_switches and value is True and flag.startswith("--"):
         flag = flag.replace(" {value}", "").replace("={value}", "")
     return flag.format(name=name, dashed=name.replace("_", "-"), value=_value(kind, value))
 

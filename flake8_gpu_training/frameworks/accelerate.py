@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Document, Origin, Setting, known
+from flake8_gpu_training.frameworks.accelerate_plugins import practices_of_plugins
 from flake8_gpu_training.frameworks.reading import dtype, is_off, number, practice, renamed, truth
 from flake8_gpu_training.runs.model import Run
 
@@ -19,6 +20,7 @@ _SECTIONS = (
     "parallelism_config",
 )
 _LAUNCH = "accelerate 1.15 commands/launch.py"
+_PLUGIN = "accelerate 1.15 utils/dataclasses.py"
 _SHARDING: Mapping[str, str] = {
     "1": "full_shard",
     "2": "shard_grad_op",
@@ -57,7 +59,7 @@ def practices_of_run(run: Run) -> dict[str, Setting]:
     if run.launcher.name == "accelerate":
         for name, setting in run.launcher.options.items():
             settings[_plain(name)] = dataclasses.replace(setting, name=_plain(name))
-    return practices_of(settings)
+    return {**practices_of(settings), **practices_of_plugins(run)}
 
 
 def flattened(document: Document) -> dict[str, Setting]:
@@ -86,6 +88,7 @@ def practices_of(settings: Mapping[str, Setting]) -> dict[str, Setting]:
         _fsdp(found, settings)
     elif kind == "megatron":
         _megatron(found, settings)
+    _dimensions(found, settings)
     backend = settings.get("dynamo_backend")
     if backend is not None:
         found["torch_compile"] = practice("torch_compile", not is_off(backend.value), backend)
@@ -169,11 +172,38 @@ def _fsdp(found: dict[str, Setting], settings: Mapping[str, Setting]) -> None:
         found["fsdp_offload"] = Setting("fsdp_offload", False, None, Origin.DEFAULT, note)
     else:
         found["fsdp_offload"] = practice("fsdp_offload", _as_truth(offload.value), offload)
+    found["overlap_comm"] = _prefetching(settings, is_second)
     checkpointing = settings.get("fsdp_activation_checkpointing")
     if checkpointing is not None and _as_truth(checkpointing.value) is not False:
         found["gradient_checkpointing"] = practice(
             "gradient_checkpointing", _as_truth(checkpointing.value), checkpointing
         )
+
+
+def _prefetching(settings: Mapping[str, Setting], is_second: bool) -> Setting:
+    """FSDP1 gathers ahead in the backward pass when told to; FSDP2 always does."""
+    if is_second:
+        note = "FSDP2 gathers the next layer's weights ahead"
+        return Setting("overlap_comm", True, None, Origin.DERIVED, note)
+    prefetch = settings.get("fsdp_backward_prefetch") or settings.get(
+        "fsdp_backward_prefetch_policy"
+    )
+    if prefetch is None or (known(prefetch.value) and prefetch.value is None):
+        note = f"{_PLUGIN}: fsdp_backward_prefetch NO_PREFETCH unless set"
+        return Setting("overlap_comm", False, None, Origin.DEFAULT, note)
+    is_on = str(prefetch.value).upper() in ("BACKWARD_PRE", "BACKWARD_POST", "1", "2")
+    return practice("overlap_comm", is_on, prefetch)
+
+
+def _dimensions(found: dict[str, Setting], settings: Mapping[str, Setting]) -> None:
+    for parameter, name in (
+        ("parallelism_config_tp_size", "tensor_parallel"),
+        ("parallelism_config_cp_size", "sequence_parallel"),
+        ("parallelism_config_sp_size", "sequence_parallel"),
+    ):
+        setting = settings.get(parameter)
+        if name not in found or (setting is not None and setting.value != 1):
+            _number(found, settings, parameter, name)
 
 
 def _sharding(settings: Mapping[str, Setting], is_second: bool) -> Setting:

@@ -239,7 +239,7 @@ def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     found = {
         name: value
         for name, value in launched.items()
-        if name in ("fsdp", "fsdp_version", "fsdp_offload")
+        if name in ("fsdp", "fsdp_version", "fsdp_offload", "overlap_comm")
     }
     if not found and run.command is not None and not is_launch_unread(run):
         found.update(by_default(run, "fsdp", "none", f"{_HF}: fsdp is off"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Optional
 
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.frameworks.base import Spelling
 from flake8_gpu_training.frameworks.reading import (
     by_default,
@@ -23,11 +23,25 @@ _SAMPLERS = "Megatron-LM 0.20 megatron/training/datasets/data_samplers.py"
 
 FLAG = "--{dashed} {value}"
 
+_BACKENDS = {
+    "flash": "flash_attention_2",
+    "fused": "sdpa",
+    "unfused": "eager",
+    "local": "eager",
+}
+
 # Flags that together only Megatron's own parser takes.
 _MARKS = ("micro_batch_size", "num_layers", "hidden_size", "num_attention_heads")
 _OTHER_MARKS = ("train_iters", "train_samples", "tensor_model_parallel_size", "global_batch_size")
 
 SPELLINGS: Mapping[str, Spelling] = {
+    "precision": Spelling("bf16", {"bf16": True}, instead={"fp16": {"fp16": True}}),
+    "attention": Spelling(
+        "use_flash_attn", instead={"flash_attention_2": {"use_flash_attn": True}}
+    ),
+    "gradient_checkpointing": Spelling(
+        "recompute_granularity", instead={True: {"recompute_granularity": "selective"}}
+    ),
     "micro_batch_size": Spelling("micro_batch_size"),
     "max_length": Spelling("seq_length"),
     "tensor_parallel": Spelling("tensor_model_parallel_size", default=1, source=_ARGUMENTS),
@@ -65,14 +79,22 @@ def is_known_by(names: Collection[str]) -> bool:
 
 def practices(run: Run) -> dict[str, Setting]:
     """What takes more than a renaming."""
-    note = "flags of Megatron-LM"
-    found = {"megatron": practice("megatron", True, None, note)}
+    found = {"megatron": _named(run)}
     found.update(_precision(run))
+    found.update(_attention(run))
+    found.update(_sharding(run))
     found.update(_loading(run))
     found.update(_data(run))
     found.update(_accumulation(run))
     found.update(_training(run))
     return found
+
+
+def _named(run: Run) -> Setting:
+    """The command is the evidence that Megatron drives the run."""
+    at = run.command.location if run.command is not None else None
+    script = (run.entry or "").rpartition("/")[2]
+    return Setting("megatron", True, at, Origin.DERIVED, f"{script}: flags of Megatron-LM")
 
 
 def _precision(run: Run) -> dict[str, Setting]:
@@ -81,6 +103,41 @@ def _precision(run: Run) -> dict[str, Setting]:
         if setting is not None and setting.known and not is_off(setting.value):
             return {"precision": practice("precision", value, setting)}
     return by_default(run, "precision", "fp32", f"{_ARGUMENTS}: bf16 False, fp16 False")
+
+
+def _attention(run: Run) -> dict[str, Setting]:
+    """Transformer Engine picks a kernel; Megatron's own layers compute the whole score matrix."""
+    flash = find(run, "use_flash_attn")
+    if is_true(flash):
+        return {"attention": practice("attention", "flash_attention_2", flash)}
+    backend = find(run, "attention_backend")
+    if backend is not None:
+        return {"attention": practice("attention", _BACKENDS.get(backend.value, "auto"), backend)}
+    layers = find(run, "transformer_impl")
+    if layers is not None and layers.value == "local":
+        return {"attention": practice("attention", "eager", layers)}
+    return {}
+
+
+def _sharding(run: Run) -> dict[str, Setting]:
+    """All weights are trained; FSDP and the optimizer's offload are switches."""
+    found = by_default(run, "tuning", "full", "Megatron-LM trains all weights")
+    for flag in ("use_torch_fsdp2", "use_megatron_fsdp", "use_custom_fsdp"):
+        setting = find(run, flag)
+        if is_true(setting):
+            found["fsdp"] = practice("fsdp", "full_shard", setting)
+    if "fsdp" not in found:
+        found.update(by_default(run, "fsdp", "none", f"{_ARGUMENTS}: use_torch_fsdp2 False"))
+    offload = find(run, "optimizer_cpu_offload")
+    if offload is None:
+        note = f"{_ARGUMENTS}: optimizer_cpu_offload False"
+        found.update(by_default(run, "offload_optimizer", "none", note))
+    else:
+        value = "cpu" if is_true(offload) else "none"
+        found["offload_optimizer"] = practice("offload_optimizer", value, offload)
+    if run.deepspeed is None and find(run, "deepspeed") is None:
+        found.update(by_default(run, "zero_stage", 0, "Megatron-LM runs without DeepSpeed"))
+    return found
 
 
 def _loading(run: Run) -> dict[str, Setting]:

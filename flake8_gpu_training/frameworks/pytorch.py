@@ -220,7 +220,8 @@ def _of_code(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_optimizing(program, found))
     found.update(_scheduling(program, found))
     found.update(_adapters(program, found))
-    found.update(_parallelism(program))
+    for name, setting in _parallelism(program).items():
+        found.setdefault(name, setting)
     found.update(_wrapping(program, found))
     found.update(_reading(program))
     found.update(practices_of_booster(run, program.calls))
@@ -766,6 +767,9 @@ def _wrapped_fsdp(program: _Program, call: Call, is_second: bool) -> dict[str, S
                 value = value.lstrip("_")
             found["fsdp"] = _given("fsdp", value, call, strategy)
         offload = _keyword(call, "cpu_offload", position=3)
+        prefetch = _keyword(call, "backward_prefetch", position=5)
+        if prefetch is not None and prefetch.value is None:
+            found["overlap_comm"] = _given("overlap_comm", False, call, prefetch)
     if offload is None and not call.is_open:
         found["fsdp_offload"] = _given("fsdp_offload", False, call)
     elif offload is not None:
@@ -829,6 +833,7 @@ FRAMEWORK = Framework(
     id="generic",
     title="PyTorch",
     distribution="torch",
+    bare_switches=True,
     dialect=_dialect,
     derive=_derive,
     flag_of=_flag_of,

@@ -137,7 +137,7 @@ _SPELLINGS: dict[str, Spelling] = {
 
 _MEGATRON_SPELLINGS: dict[str, Spelling] = {
     "precision": Spelling("torch_dtype", _DTYPE),
-    "attention": Spelling("attention_backend"),
+    "attention": Spelling("attention_backend", {"flash_attention_2": "flash"}),
     "gradient_checkpointing": Spelling(
         "recompute_granularity",
         {True: "full", False: "none"},
@@ -442,7 +442,7 @@ def _launched(run: Run) -> dict[str, Setting]:
         return {name: unknown(name, reason) for name in ("fsdp", "zero_stage")}
     names: tuple[str, ...] = ("fsdp", "fsdp_version", "fsdp_offload", "gradient_checkpointing")
     if find(run, "deepspeed") is None:
-        names += ("zero_stage", "offload_optimizer", "offload_param")
+        names += ("zero_stage", "offload_optimizer", "offload_param", "overlap_comm")
     launched = practices_of_run(run)
     return {name: launched[name] for name in names if name in launched}
 

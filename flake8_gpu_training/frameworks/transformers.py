@@ -262,6 +262,9 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     compiler = find(run, "torch_compile_backend", "torch_compile_mode")
     if compiler is not None and not _is_written(spelled, "torch_compile"):
         found["torch_compile"] = practice("torch_compile", True, compiler)
+    for name in ("tensor_parallel", "sequence_parallel"):
+        if name in launched:
+            found[name] = launched[name]
     found.update({name: value for name, value in models.items() if name not in ("weights",)})
     if "attention" not in found:
         found.update(_named_model(run))
@@ -347,7 +350,7 @@ def _fsdp(
     run: Run, spelled: Mapping[str, Setting], launched: Mapping[str, Setting]
 ) -> dict[str, Setting]:
     setting = find(run, "fsdp")
-    names = ("fsdp", "fsdp_version", "fsdp_offload")
+    names = ("fsdp", "fsdp_version", "fsdp_offload", "overlap_comm")
     if setting is None or (known(setting.value) and is_off(setting.value)):
         found = {name: value for name, value in launched.items() if name in names}
         if not found and not _may_shard_elsewhere(run):
@@ -375,7 +378,22 @@ def _fsdp(
         found["fsdp_version"] = practice(
             "fsdp_version", default, setting, f"{_ARGS}: fsdp_config version {default}"
         )
-    return found
+    return {**found, **_prefetching(run, found.get("fsdp_version"))}
+
+
+def _prefetching(run: Run, version: Optional[Setting]) -> dict[str, Setting]:
+    """FSDP1 gathers ahead in the backward pass when told to; FSDP2 always does."""
+    if version is None or not known(version.value):
+        return {}
+    if str(version.value) == "2":
+        note = "FSDP2 gathers the next layer's weights ahead"
+        return {"overlap_comm": practice("overlap_comm", True, version, note)}
+    prefetch = nested(run, "fsdp_config", "backward_prefetch")
+    if prefetch is None:
+        note = f"{_ARGS}: fsdp_config backward_prefetch NO_PREFETCH"
+        return by_default(run, "overlap_comm", False, note)
+    is_on = str(prefetch.value).lower() in ("backward_pre", "backward_post")
+    return {"overlap_comm": practice("overlap_comm", is_on, prefetch)}
 
 
 def _words(value: Any) -> list[str]:
