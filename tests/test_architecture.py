@@ -14,7 +14,7 @@ LAYERS = [
     ["sources"],
     ["project", "_gpus", "hardware"],
     ["runs.model", "runs.__init__"],
-    ["models"],
+    ["models", "_shapes", "_sizes"],
     ["frameworks"],
     ["runs"],
     ["memory"],

@@ -1,0 +1,132 @@
+"""Released sources become parameter tables without being imported."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+
+from released.archives import releases
+from released.classes import NOTHING, ClassReader, Field
+from released.parsers import arguments, signature
+from released.spans import dumped, table
+
+ENUMS = """\
+from enum import Enum
+
+class Strategy(str, Enum):
+    NO = "no"
+    STEPS = "steps"
+"""
+CLASSES = """\
+import argparse
+from dataclasses import dataclass, field
+from typing import Literal, Optional, Union
+
+from .enums import Strategy
+from other import Elsewhere
+
+WIDTH = 4 * 1024
+
+@dataclass
+class Base:
+    bf16: bool = False
+    strategy: Union[Strategy, str] = field(default="no", metadata={"help": "when"})
+
+@dataclass
+class Arguments(Base, Elsewhere):
+    bf16: bool = True
+    width: int = WIDTH
+    mode: Optional[Literal["fast", "safe"]] = None
+    names: list[str] = field(default_factory=list)
+    evaluate: "Strategy | str" = Strategy.STEPS
+    seed: int = field(init=False, default=1)
+    made: str = field(default_factory=lambda: compute())
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tp-size", "--tensor-parallel-size", type=int, default=1)
+    parser.add_argument("--fast", action="store_true")
+    parser.add_argument("--dtype", choices=["auto", "half"], default="auto")
+    parser.add_argument("--ids", nargs="+", type=int)
+
+class Loader:
+    def __init__(self, data, batch_size: Optional[int] = 1, *, workers: int = 0): ...
+"""
+
+
+def wheel(folder: Path, version: str, files: dict[str, str]) -> None:
+    with zipfile.ZipFile(folder / f"some_pkg-{version}-py3-none-any.whl", "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> ClassReader:
+    wheel(tmp_path, "1.0", {"pkg/__init__.py": "", "pkg/a.py": CLASSES, "pkg/enums.py": ENUMS})
+    (release,) = releases(tmp_path, "some-pkg")
+    return ClassReader(release)
+
+
+def test_fields_have_types_defaults_and_choices_through_bases_and_imports(
+    reader: ClassReader,
+) -> None:
+    module = reader.release.module("pkg/a.py")
+    assert module is not None
+    found = reader.find(module, "Arguments")
+    assert found is not None
+    fields, foreign = reader.fields(found)
+    assert foreign == [("other", "Elsewhere")]
+    assert fields == {
+        "strategy": Field("strategy", ("str",), False, "no", ("no", "steps")),
+        "bf16": Field("bf16", ("bool",), False, True),
+        "width": Field("width", ("int",), False, 4096),
+        "mode": Field("mode", ("str",), True, None, ("fast", "safe")),
+        "names": Field("names", ("list",), False, []),
+        "evaluate": Field("evaluate", ("str",), False, "steps", ("no", "steps")),
+        "made": Field("made", ("str",), False, NOTHING),
+    }
+
+
+def test_options_and_signatures_are_parameters(reader: ClassReader) -> None:
+    module = reader.release.module("pkg/a.py")
+    assert module is not None
+    assert arguments(reader, module) == {
+        "tp_size": Field("tp_size", ("int",), False, 1, (), ("tensor_parallel_size",)),
+        "fast": Field("fast", ("bool",), False, False),
+        "dtype": Field("dtype", ("str",), False, "auto", ("auto", "half")),
+        "ids": Field("ids", ("list",), False, None),
+    }
+    assert signature(reader, module, "Loader.__init__") == {
+        "data": Field("data"),
+        "batch_size": Field("batch_size", ("int",), True, 1),
+        "workers": Field("workers", ("int",), False, 0),
+    }
+
+
+def test_versions_that_agree_are_one_span() -> None:
+    old: dict[str, Any] = {"G": {"a": Field("a", ("int",), default=1), "b": Field("b")}}
+    new: dict[str, Any] = {"G": {"a": Field("a", ("int",), default=2), "b": Field("b")}}
+    data = table("pkg", ["1.0", "1.1", "2.0"], [old, old, new], {"G": [["base", "B"]]})
+    assert data["groups"]["G"] == {
+        "since": 0,
+        "until": 2,
+        "extends": [["base", "B"]],
+        "parameters": {
+            "a": [[0, 1, {"type": "int", "default": 1}], [2, 2, {"type": "int", "default": 2}]],
+            "b": [[0, 2, {}]],
+        },
+    }
+    assert json.loads(dumped(data)) == data
+
+
+def test_only_final_releases_of_the_distribution_are_read(tmp_path: Path) -> None:
+    for version in ("1.10", "1.9", "2.0rc1"):
+        wheel(tmp_path, version, {})
+    (tmp_path / "other-3.0-py3-none-any.whl").write_bytes(b"")
+    assert [str(r.version) for r in releases(tmp_path, "some-pkg")] == ["1.9", "1.10"]

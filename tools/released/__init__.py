@@ -1,0 +1,1 @@
+"""Static reading of released sources: archives, modules, classes, command-line parsers."""

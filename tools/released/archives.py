@@ -1,0 +1,140 @@
+"""Released archives (wheels and source distributions), read without unpacking or importing."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Optional
+
+from packaging.version import InvalidVersion, Version
+
+_NAME = re.compile(r"(?P<name>[A-Za-z0-9_.]+?)-(?P<version>\d[A-Za-z0-9.!+]*?)(?:-.+)?$")
+_ENDINGS = (".whl", ".tar.gz", ".zip")
+
+
+@dataclass
+class Module:
+    """One parsed module: its classes, functions, constants and imports by local name."""
+
+    path: str
+    tree: ast.Module
+
+    @cached_property
+    def classes(self) -> dict[str, ast.ClassDef]:
+        """Classes at any depth of the module's own branches (``if``, ``try``)."""
+        return {node.name: node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)}
+
+    @cached_property
+    def functions(self) -> dict[str, ast.FunctionDef]:
+        """Functions of the module."""
+        return {n.name: n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)}
+
+    @cached_property
+    def constants(self) -> dict[str, ast.expr]:
+        """Values assigned once at the top of the module."""
+        return {
+            target.id: node.value
+            for node in self.tree.body
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        }
+
+    @cached_property
+    def imports(self) -> dict[str, tuple[str, str]]:
+        """Local name: (absolute module, name in it)."""
+        found: dict[str, tuple[str, str]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    found[alias.asname or alias.name] = (self._absolute(node), alias.name)
+        return found
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.path[: -len(".py")].split("/")
+        package = parts[: len(parts) - node.level]
+        return ".".join([*package, *(node.module or "").split(".")]).strip(".")
+
+
+@dataclass
+class Release:
+    """One released version of a distribution."""
+
+    distribution: str
+    version: Version
+    archive: Path
+    _modules: dict[str, Optional[Module]] = field(default_factory=dict)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        """Path inside the package: member of the archive."""
+        if self.archive.name.endswith(".tar.gz"):
+            with tarfile.open(self.archive) as archive:
+                names = archive.getnames()
+            return {_inside(name): name for name in names if name.endswith(".py")}
+        with zipfile.ZipFile(self.archive) as archive:
+            names = archive.namelist()
+        return {name: name for name in names if name.endswith(".py")}
+
+    def paths(self, pattern: str) -> Iterator[str]:
+        """Paths of modules that match a regular expression."""
+        return (path for path in sorted(self._files) if re.fullmatch(pattern, path))
+
+    def module(self, path: str) -> Optional[Module]:
+        """The module at ``pkg/mod.py``, parsed; None when there is none."""
+        if path not in self._modules:
+            text = self._text(path)
+            self._modules[path] = None if text is None else Module(path, ast.parse(text))
+        return self._modules[path]
+
+    def dotted(self, name: str) -> Optional[Module]:
+        """The module or package with this dotted name."""
+        path = name.replace(".", "/")
+        return self.module(f"{path}.py") or self.module(f"{path}/__init__.py")
+
+    def _text(self, path: str) -> Optional[str]:
+        member = self._files.get(path)
+        if member is None:
+            return None
+        if self.archive.name.endswith(".tar.gz"):
+            with tarfile.open(self.archive) as archive:
+                opened = archive.extractfile(member)
+                data = opened.read() if opened is not None else b""
+        else:
+            with zipfile.ZipFile(self.archive) as archive:
+                data = archive.read(member)
+        return data.decode("utf-8")
+
+
+def _inside(name: str) -> str:
+    """A source distribution's member without its top folder (and ``src/``, ``python/``)."""
+    rest = name.partition("/")[2]
+    for folder in ("src/", "python/"):
+        if rest.startswith(folder):
+            return rest[len(folder) :]
+    return rest
+
+
+def releases(folder: Path, distribution: str) -> list[Release]:
+    """The final releases of ``distribution`` in ``folder``, oldest first."""
+    found: dict[Version, Release] = {}
+    for path in sorted(folder.iterdir()):
+        stem = next((path.name[: -len(e)] for e in _ENDINGS if path.name.endswith(e)), None)
+        match = _NAME.match(stem) if stem is not None else None
+        if match is None or match["name"].replace("_", "-").lower() != distribution:
+            continue
+        try:
+            version = Version(match["version"])
+        except InvalidVersion:
+            continue
+        if not version.is_prerelease:
+            found[version] = Release(distribution, version, path)
+    return [found[version] for version in sorted(found)]

@@ -1,0 +1,321 @@
+"""Argument classes as data: dataclass and pydantic fields with type, default and choices."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Optional, Union
+
+from released.archives import Module, Release
+
+
+class _Nothing:
+    """Marks a default that is computed when the program runs, or that does not exist."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
+
+_SIMPLE = {"int", "float", "str", "bool", "dict", "list"}
+_LISTS = {"List", "Sequence", "Tuple", "tuple", "set", "Set", "Iterable"}
+_DICTS = {"Dict", "Mapping"}
+_FIELDS = {"field", "Field", "A", "configclass_field"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One parameter as a release declares it; ``types`` is empty when they are not plain."""
+
+    name: str
+    types: tuple[str, ...] = ()
+    optional: bool = False
+    default: Any = NOTHING
+    choices: tuple[Any, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A class with the module that defines it."""
+
+    module: Module
+    node: ast.ClassDef
+
+
+class ClassReader:
+    """Reads the classes of one release."""
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+
+    def find(self, module: Module, name: str, depth: int = 0) -> Optional[Found]:
+        """The class that ``name`` stands for in ``module``, through imports."""
+        node = module.classes.get(name)
+        if node is not None:
+            return Found(module, node)
+        imported = module.imports.get(name)
+        if imported is None or depth > 8:
+            return None
+        target = self.release.dotted(imported[0])
+        return None if target is None else self.find(target, imported[1], depth + 1)
+
+    def fields(self, found: Found) -> tuple[dict[str, Field], list[tuple[str, str]]]:
+        """Fields by name, inherited ones first, and bases of other distributions."""
+        collected: dict[str, Field] = {}
+        foreign: list[tuple[str, str]] = []
+        for base in reversed(found.node.bases):
+            name = ast.unparse(base).split("[")[0]
+            parent = self.find(found.module, name.rpartition(".")[2])
+            if parent is not None and parent.node is not found.node:
+                inherited, others = self.fields(parent)
+                collected.update(inherited)
+                foreign += [one for one in others if one not in foreign]
+            else:
+                origin = found.module.imports.get(name, ("", name))
+                if origin[0].split(".")[0] not in ("", self.release.distribution, "abc", "typing"):
+                    foreign.append((origin[0].split(".")[0], origin[1]))
+        for field in self._own(found):
+            collected.pop(field.name, None)
+            collected[field.name] = field
+        return collected, foreign
+
+    def _own(self, found: Found) -> Iterator[Field]:
+        for node in found.node.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                field = self._field(found.module, node.target.id, node.annotation, node.value)
+                if field is not None:
+                    yield field
+
+    def _field(
+        self, module: Module, name: str, annotation: ast.expr, value: Optional[ast.expr]
+    ) -> Optional[Field]:
+        if "ClassVar" in ast.unparse(annotation) or "InitVar" in ast.unparse(annotation):
+            return None
+        field = self.typed(module, name, annotation)
+        if value is None:
+            return field
+        if isinstance(value, ast.Call) and _last(value.func) in _FIELDS:
+            return self._declared(module, field, value)
+        return replace(field, default=self.value(module, value))
+
+    def _declared(self, module: Module, field: Field, call: ast.Call) -> Optional[Field]:
+        """``field(default=…, metadata={…})`` and pydantic's ``Field(…)``."""
+        keywords = {k.arg: k.value for k in call.keywords if k.arg}
+        if _is(keywords.get("init"), False):
+            return None
+        default: Any = NOTHING
+        if "default" in keywords:
+            default = self.value(module, keywords["default"])
+        elif "default_factory" in keywords:
+            default = self._made(module, keywords["default_factory"])
+        elif call.args:
+            default = self.value(module, call.args[0])
+        alias = self.value(module, keywords["alias"]) if "alias" in keywords else NOTHING
+        aliases = (alias,) if isinstance(alias, str) else ()
+        metadata = keywords.get("metadata")
+        if isinstance(metadata, ast.Dict):
+            for key, value in zip(metadata.keys, metadata.values):
+                if _is(key, "aliases"):
+                    given = self.value(module, value)
+                    aliases += tuple(given) if isinstance(given, list) else ()
+                if _is(key, "choices") and not field.choices:
+                    given = self.value(module, value)
+                    field = replace(field, choices=tuple(given) if isinstance(given, list) else ())
+        if default is Ellipsis:
+            default = NOTHING
+        return replace(field, default=default, aliases=aliases)
+
+    def _made(self, module: Module, factory: ast.expr) -> Any:
+        if isinstance(factory, ast.Lambda):
+            return self.value(module, factory.body)
+        return {"list": [], "dict": {}}.get(_last(factory), NOTHING)
+
+    # --- types ---
+
+    def typed(self, module: Module, name: str, annotation: Optional[ast.expr]) -> Field:
+        """A field with the plain types, choices and optionality of an annotation."""
+        if annotation is None:
+            return Field(name)
+        types, choices, optional = self._types(module, annotation)
+        return Field(name, tuple(sorted(types)), optional, choices=tuple(choices))
+
+    def _types(self, module: Module, node: ast.expr) -> tuple[set[str], list[Any], bool]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self._types(module, ast.parse(node.value, mode="eval").body)
+        if isinstance(node, ast.Constant):
+            return (set(), [], True) if node.value is None else ({"?"}, [], False)
+        if isinstance(node, ast.BinOp):
+            return self._union(module, [node.left, node.right])
+        if isinstance(node, ast.Subscript):
+            return self._subscript(module, node)
+        name = _last(node)
+        if name in _SIMPLE:
+            return {name}, [], False
+        if name in _LISTS:
+            return {"list"}, [], False
+        if name in _DICTS:
+            return {"dict"}, [], False
+        members = self.enum_values(module, name)
+        if members:
+            return {"str"}, members, False
+        constant = module.constants.get(name)
+        if constant is not None and isinstance(constant, (ast.Subscript, ast.BinOp)):
+            return self._types(module, constant)
+        return {"?"}, [], False
+
+    def _subscript(self, module: Module, node: ast.Subscript) -> tuple[set[str], list[Any], bool]:
+        name = _last(node.value)
+        inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if name == "Optional":
+            types, choices, _ = self._types(module, inner[0])
+            return types, choices, True
+        if name == "Union":
+            return self._union(module, list(inner))
+        if name == "Literal":
+            values = [self.value(module, one) for one in inner]
+            names = {type(v).__name__ for v in values if v is not None and v is not NOTHING}
+            return names, [v for v in values if v is not NOTHING], None in values
+        if name == "Annotated":
+            return self._types(module, inner[0])
+        if name in _LISTS or name == "list":
+            return {"list"}, [], False
+        if name in _DICTS or name == "dict":
+            return {"dict"}, [], False
+        return {"?"}, [], False
+
+    def _union(self, module: Module, parts: list[ast.expr]) -> tuple[set[str], list[Any], bool]:
+        types: set[str] = set()
+        choices: list[Any] = []
+        optional = False
+        closed = True
+        for part in parts:
+            found, some, maybe = self._types(module, part)
+            types |= found
+            choices += some
+            optional = optional or maybe
+            enumerated = bool(some) or (maybe and not found)
+            # ``SchedulerType | str``: a text that must be one of the members.
+            beside_enum = found == {"str"} and not some
+            closed = closed and (enumerated or beside_enum)
+        if not closed or not choices:
+            choices = []
+        return types, choices, optional
+
+    def enum_values(self, module: Module, name: str) -> list[Any]:
+        """The values of an Enum class, or nothing when it is none."""
+        found = self.find(module, name)
+        if found is None or not any("Enum" in ast.unparse(b) for b in found.node.bases):
+            return []
+        values = []
+        for node in found.node.body:
+            if isinstance(node, ast.Assign):
+                value = self.value(found.module, node.value)
+                if value is NOTHING:
+                    return []
+                values.append(value)
+        return values
+
+    # --- values ---
+
+    def value(self, module: Module, node: Optional[ast.expr], depth: int = 0) -> Any:
+        """A literal, a module's constant or an Enum member as plain data; NOTHING otherwise."""
+        if node is None or depth > 6:
+            return NOTHING
+        try:
+            return _plain(ast.literal_eval(node))
+        except (ValueError, TypeError, SyntaxError):
+            pass
+        if isinstance(node, ast.Name):
+            return self._named(module, node.id, depth)
+        if isinstance(node, ast.Attribute):
+            return self._member(module, node)
+        if isinstance(node, ast.BinOp):
+            return _reckoned(
+                node.op,
+                self.value(module, node.left, depth + 1),
+                self.value(module, node.right, depth + 1),
+            )
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            return self._sequence(module, node, depth)
+        return NOTHING
+
+    def _sequence(
+        self, module: Module, node: Union[ast.List, ast.Tuple, ast.Set], depth: int
+    ) -> Any:
+        items: list[Any] = []
+        for one in node.elts:
+            if isinstance(one, ast.Starred):
+                part = self.value(module, one.value, depth + 1)
+                if not isinstance(part, list):
+                    return NOTHING
+                items += part
+            else:
+                items.append(self.value(module, one, depth + 1))
+        return NOTHING if any(item is NOTHING for item in items) else items
+
+    def _named(self, module: Module, name: str, depth: int) -> Any:
+        if name in module.constants:
+            return self.value(module, module.constants[name], depth + 1)
+        imported = module.imports.get(name)
+        target = self.release.dotted(imported[0]) if imported is not None else None
+        if imported is None or target is None:
+            return NOTHING
+        return self.value(target, target.constants.get(imported[1]), depth + 1)
+
+    def _member(self, module: Module, node: ast.Attribute) -> Any:
+        """``IntervalStrategy.STEPS`` (also with ``.value``) as its value."""
+        if node.attr == "value" and isinstance(node.value, ast.Attribute):
+            return self._member(module, node.value)
+        found = self.find(module, _last(node.value))
+        if found is None:
+            return NOTHING
+        for one in found.node.body:
+            if isinstance(one, ast.Assign) and any(_last(t) == node.attr for t in one.targets):
+                return self.value(found.module, one.value)
+        return NOTHING
+
+
+def _last(node: ast.expr) -> str:
+    """The last part of a dotted name; "" for anything else."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is(node: Optional[ast.expr], value: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value == value
+
+
+def _plain(value: Any) -> Any:
+    """Tuples and sets as lists, what JSON has as it is; NOTHING otherwise."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=str)
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if value is Ellipsis or value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return NOTHING
+
+
+def _reckoned(operation: ast.operator, left: Any, right: Any) -> Any:
+    if left is NOTHING or right is NOTHING:
+        return NOTHING
+    try:
+        if isinstance(operation, ast.Add):
+            return left + right
+        if isinstance(operation, ast.Mult):
+            return left * right
+        if isinstance(operation, ast.Pow) and abs(right) < 64:
+            return left**right
+        if isinstance(operation, ast.Div):
+            return left / right
+        if isinstance(operation, ast.Sub):
+            return left - right
+    except TypeError:
+        pass
+    return NOTHING

@@ -1,0 +1,85 @@
+"""Many releases as one compact table: each parameter by the spans of versions that agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from released.classes import NOTHING, Field
+
+Group = Mapping[str, Field]
+"""The parameters of one class or parser in one release, by name."""
+
+
+def table(
+    distribution: str,
+    versions: Sequence[str],
+    releases: Sequence[Mapping[str, Group]],
+    extends: Mapping[str, Sequence[Sequence[str]]],
+) -> dict[str, Any]:
+    """The table of a distribution: ``releases`` are its groups by name, version by version."""
+    names = sorted({name for release in releases for name in release})
+    groups: dict[str, Any] = {}
+    for group in names:
+        parameters = sorted({p for release in releases for p in release.get(group, {})})
+        entry: dict[str, Any] = {
+            "since": next(i for i, release in enumerate(releases) if group in release),
+            "until": max(i for i, release in enumerate(releases) if group in release),
+            "parameters": {name: _spans(name, group, releases) for name in parameters},
+        }
+        if extends.get(group):
+            entry["extends"] = [list(one) for one in extends[group]]
+        groups[group] = entry
+    return {"distribution": distribution, "versions": list(versions), "groups": groups}
+
+
+def _spans(name: str, group: str, releases: Sequence[Mapping[str, Group]]) -> list[Any]:
+    spans: list[Any] = []
+    for index, release in enumerate(releases):
+        field = release.get(group, {}).get(name)
+        if field is None:
+            continue
+        facts = _facts(field)
+        if spans and spans[-1][1] == index - 1 and spans[-1][2] == facts:
+            spans[-1][1] = index
+        else:
+            spans.append([index, index, facts])
+    return spans
+
+
+def _facts(field: Field) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if field.types and "?" not in field.types:
+        facts["type"] = "|".join(field.types)
+    if field.optional:
+        facts["optional"] = True
+    if field.default is not NOTHING:
+        facts["default"] = field.default
+    if field.choices:
+        facts["choices"] = list(field.choices)
+    if field.aliases:
+        facts["aliases"] = list(field.aliases)
+    return facts
+
+
+def dumped(data: Mapping[str, Any]) -> str:
+    """The table as JSON, a parameter a line, so that a change of versions reads well."""
+    lines = [
+        "{",
+        f'"distribution": {json.dumps(data["distribution"])},',
+        f'"versions": {json.dumps(data["versions"])},',
+        '"groups": {',
+    ]
+    groups = list(data["groups"].items())
+    for position, (name, group) in enumerate(groups):
+        head = {key: value for key, value in group.items() if key != "parameters"}
+        lines.append(f'{json.dumps(name)}: {json.dumps(head)[:-1]}, "parameters": {{')
+        rows = [f"{json.dumps(p)}: {_compact(s)}" for p, s in group["parameters"].items()]
+        lines.append(",\n".join(rows))
+        lines.append("}}" + ("," if position + 1 < len(groups) else ""))
+    return "\n".join([*lines, "}", "}"]) + "\n"
+
+
+def _compact(spans: Any) -> str:
+    return json.dumps(spans, separators=(",", ":"), ensure_ascii=False)
