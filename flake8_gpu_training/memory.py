@@ -223,7 +223,13 @@ def lora_parameters(model: Model, rank: int) -> Optional[float]:
 _BUILT_ON = re.compile(r"(?i)^(.*?qwen[\d.]+)-(?:vl|embedding|reranker)-(\d.*)$")
 
 
+# The formulas are those of decoders; these have others.
+_NO_DECODERS = ("video", "image", "vision", "audio", "encoder")
+
+
 def _shape(model: Model) -> Optional[_Shape]:
+    if model.kind in _NO_DECODERS:
+        return None
     if model.name and not model.layers:
         built_on = _BUILT_ON.match(model.name)
         if built_on is not None:

@@ -1,142 +1,19 @@
-"""Models by name: kind, size, and the exact shapes of well-known families.
+"""Models by name or configuration: kind, size, and shape where it is known.
 
-Shapes are those of the checkpoints' config.json as gathered in litgpt 0.5.13
-(litgpt/config.py), Qwen2 also in torchtune 0.6.1; the parameter count follows from the
-shape, so a wrong figure shows.
+Exact shapes and published sizes, with their sources, are in ``_shapes`` and ``_sizes``.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Optional
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Callable, Optional
 
-from flake8_gpu_training.facts import Document, known
+from flake8_gpu_training._shapes import Latent, Shape, shape_named
+from flake8_gpu_training._sizes import Published, size_published
+from flake8_gpu_training.facts import Document, Location, known
 from flake8_gpu_training.runs.model import Model
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A decoder's shape; ``experts`` and ``experts_used`` are 0 for dense models.
-
-    ``intermediate`` is the width of a feed-forward block, of one expert in a mixture.
-    ``tied``: the output layer shares the embedding. ``qkv_bias``, ``qk_norm`` add a few
-    parameters; ``norms`` is the number of hidden-size norms per layer.
-    """
-
-    layers: int
-    hidden: int
-    intermediate: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    vocabulary: int
-    tied: bool = False
-    qkv_bias: bool = False
-    qk_norm: bool = False
-    norms: int = 2
-    experts: int = 0
-    experts_used: int = 0
-
-    def parameters(self, experts: Optional[int] = None) -> int:
-        """Number of parameters; ``experts`` counts only so many experts a layer."""
-        query, key = self.heads * self.head_size, self.kv_heads * self.head_size
-        attention = self.hidden * (query + 2 * key) + query * self.hidden
-        if self.qkv_bias:
-            attention += query + 2 * key
-        if self.qk_norm:
-            attention += 2 * self.head_size
-        feed_forward = 3 * self.hidden * self.intermediate
-        if self.experts:
-            count = self.experts if experts is None else experts
-            feed_forward = count * feed_forward + self.hidden * self.experts
-        layer = attention + feed_forward + self.norms * self.hidden
-        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
-        return self.layers * layer + embeddings + self.hidden
-
-
-def _qwen25(*row: Any, tied: bool = False) -> Shape:
-    return replace(Shape(*row[:7]), tied=tied, qkv_bias=True)
-
-
-def _qwen3(*row: Any, tied: bool = False, experts: int = 0, used: int = 0) -> Shape:
-    return replace(Shape(*row[:7]), tied=tied, qk_norm=True, experts=experts, experts_used=used)
-
-
-def _gemma(*row: Any, norms: int = 4, qk_norm: bool = False) -> Shape:
-    return replace(Shape(*row[:7]), tied=True, norms=norms, qk_norm=qk_norm)
-
-
-_LLAMA2_7B = Shape(32, 4096, 11008, 32, 32, 128, 32000)
-_LLAMA2_13B = Shape(40, 5120, 13824, 40, 40, 128, 32000)
-_LLAMA2_70B = Shape(80, 8192, 28672, 64, 8, 128, 32000)
-_LLAMA3_8B = Shape(32, 4096, 14336, 32, 8, 128, 128256)
-_LLAMA3_70B = Shape(80, 8192, 28672, 64, 8, 128, 128256)
-_QWEN25_05B = _qwen25(24, 896, 4864, 14, 2, 64, 151936, tied=True)
-_QWEN25_15B = _qwen25(28, 1536, 8960, 12, 2, 128, 151936, tied=True)
-_QWEN25_7B = _qwen25(28, 3584, 18944, 28, 4, 128, 152064)
-_QWEN25_14B = _qwen25(48, 5120, 13824, 40, 8, 128, 152064)
-_QWEN25_32B = _qwen25(64, 5120, 27648, 40, 8, 128, 152064)
-
-# (pattern on the lower-case last part of the name, shape). The first match wins.
-_SHAPES: tuple[tuple[str, Shape], ...] = (
-    (r"deepseek-r1-distill-qwen-1\.5b", _qwen25(28, 1536, 8960, 12, 2, 128, 151936)),
-    (r"deepseek-r1-distill-qwen-7b", _QWEN25_7B),
-    (r"deepseek-r1-distill-qwen-14b", _QWEN25_14B),
-    (r"deepseek-r1-distill-qwen-32b", _QWEN25_32B),
-    (r"deepseek-r1-distill-llama-8b", _LLAMA3_8B),
-    (r"deepseek-r1-distill-llama-70b", _LLAMA3_70B),
-    (r"llama-?2-7b", _LLAMA2_7B),
-    (r"llama-?2-13b", _LLAMA2_13B),
-    (r"llama-?2-70b", _LLAMA2_70B),
-    (r"llama-?3(\.[13])?-8b", _LLAMA3_8B),
-    (r"llama-?3(\.[13])?-70b", _LLAMA3_70B),
-    (r"llama-?3\.1-405b", Shape(126, 16384, 53248, 128, 8, 128, 128256)),
-    (r"llama-?3\.2-1b", Shape(16, 2048, 8192, 32, 8, 64, 128256, tied=True)),
-    (r"llama-?3\.2-3b", Shape(28, 3072, 8192, 24, 8, 128, 128256, tied=True)),
-    (r"mistral-7b(-instruct)?-v0\.[12]", Shape(32, 4096, 14336, 32, 8, 128, 32000)),
-    (r"mistral-7b(-instruct)?-v0\.3", Shape(32, 4096, 14336, 32, 8, 128, 32768)),
-    (
-        r"mixtral-8x7b",
-        Shape(32, 4096, 14336, 32, 8, 128, 32000, experts=8, experts_used=2),
-    ),
-    (
-        r"mixtral-8x22b",
-        Shape(56, 6144, 16384, 48, 8, 128, 32768, experts=8, experts_used=2),
-    ),
-    (r"qwen2(\.5)?-(coder-|math-)?0\.5b", _QWEN25_05B),
-    (r"qwen2(\.5)?-(coder-|math-)?1\.5b", _QWEN25_15B),
-    (r"qwen2\.5-(coder-)?3b", _qwen25(36, 2048, 11008, 16, 2, 128, 151936, tied=True)),
-    (r"qwen2(\.5)?-(coder-|math-)?7b", _QWEN25_7B),
-    (r"qwen2\.5-(coder-)?14b", _QWEN25_14B),
-    (r"qwen2\.5-(coder-)?32b|qwq-32b", _QWEN25_32B),
-    (r"qwen2(\.5)?-(math-)?72b", _qwen25(80, 8192, 29568, 64, 8, 128, 152064)),
-    (r"qwen3-0\.6b", _qwen3(28, 1024, 3072, 16, 8, 128, 151936, tied=True)),
-    (r"qwen3-1\.7b", _qwen3(28, 2048, 6144, 16, 8, 128, 151936, tied=True)),
-    (r"qwen3-4b", _qwen3(36, 2560, 9728, 32, 8, 128, 151936, tied=True)),
-    (r"qwen3-8b", _qwen3(36, 4096, 12288, 32, 8, 128, 151936)),
-    (r"qwen3-14b", _qwen3(40, 5120, 17408, 40, 8, 128, 151936)),
-    (r"qwen3-32b", _qwen3(64, 5120, 25600, 64, 8, 128, 151936)),
-    (
-        r"qwen3-30b-a3b",
-        _qwen3(48, 2048, 768, 32, 4, 128, 151936, experts=128, used=8),
-    ),
-    (
-        r"qwen3-235b-a22b",
-        _qwen3(94, 4096, 1536, 64, 4, 128, 151936, experts=128, used=8),
-    ),
-    (r"gemma-2b", _gemma(18, 2048, 16384, 8, 1, 256, 256000, norms=2)),
-    (r"gemma-7b", _gemma(28, 3072, 24576, 16, 16, 256, 256000, norms=2)),
-    (r"gemma-2-2b", _gemma(26, 2304, 9216, 8, 4, 256, 256000)),
-    (r"gemma-2-9b", _gemma(42, 3584, 14336, 16, 8, 256, 256000)),
-    (r"gemma-2-27b", _gemma(46, 4608, 36864, 32, 16, 128, 256000)),
-    (r"gemma-3-1b", _gemma(26, 1152, 6912, 4, 1, 256, 262144, qk_norm=True)),
-    (r"phi-3(\.5)?-mini", Shape(32, 3072, 8192, 32, 32, 96, 32064)),
-    (r"phi-4(?!-mini|-multimodal)", Shape(40, 5120, 17920, 40, 10, 128, 100352)),
-)
-_COMPILED = tuple(
-    (re.compile(rf"^(meta-)?(?:{pattern})(?![0-9a-z.]*b\b)"), shape) for pattern, shape in _SHAPES
-)
 
 # What a name says about the kind of model; the first match wins.
 _KINDS: tuple[tuple[str, str], ...] = (
@@ -156,7 +33,10 @@ _KINDS: tuple[tuple[str, str], ...] = (
         r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq",
         "MLLM",
     ),
-    (r"resnet|\bvit\b|vit-|swin|convnext|deit|efficientnet|mobilenet|dinov|clip|siglip", "vision"),
+    (
+        r"resnet|resnext|(?<![a-z0-9])vit(?![a-z])|vgg1|densenet|swin|convnext|deit|efficientnet|mobilenet|dinov|clip|siglip",
+        "vision",
+    ),
     (r"roberta|\bbert\b|bert-|deberta|electra|modernbert", "encoder"),
     (
         r"qwen|qwq|llama|mistral|mixtral|ministral|gemma|\bphi-?\d|deepseek|internlm|glm|baichuan|\byi-"
@@ -179,9 +59,12 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
         return Model()
     short = _short(name)
     kind = _kind(short)
-    shape = next((shape for pattern, shape in _COMPILED if pattern.search(short)), None)
+    shape = shape_named(short)
     if shape is not None:
         return _from_shape(name, kind, shape, "shape of the model family")
+    published = size_published(short)
+    if published is not None:
+        return _from_published(name, kind, published)
     total, active = _size(short)
     return Model(
         name=name,
@@ -253,55 +136,173 @@ def _from_shape(name: Optional[str], kind: str, shape: Shape, source: str) -> Mo
     )
 
 
-def _from_config(name: Optional[str], config: Document) -> Model:
-    """A model from its ``config.json`` (of a text model, or its ``text_config``)."""
-    prefix = "text_config." if config.get("text_config") is not None else ""
+def _from_published(name: str, kind: str, size: Published) -> Model:
+    active = size.active_millions or size.millions
+    return Model(
+        name=name,
+        kind=kind,
+        parameters=round(size.millions * 1e6),
+        active_parameters=round(active * 1e6),
+        layers=size.layers,
+        hidden_size=size.hidden,
+        heads=size.heads,
+        kv_heads=size.heads,
+        vocabulary=size.vocabulary,
+        intermediate_size=size.intermediate,
+        head_size=size.hidden // size.heads if size.hidden and size.heads else None,
+        is_hf_family=kind in ("LLM", "MLLM", "encoder"),
+        source="size as published" if size.layers is None else "shape of the model family",
+    )
 
-    def number(*keys: str) -> Optional[int]:
-        for key in keys:
-            node = config.get(prefix + key)
-            value: Any = node.value if node is not None else None
-            if known(value) and isinstance(value, int) and not isinstance(value, bool):
-                return value
-        return None
 
-    layers, hidden = number("num_hidden_layers", "n_layer"), number("hidden_size", "n_embd")
-    heads = number("num_attention_heads", "n_head")
-    vocabulary, wide = number("vocab_size"), number("moe_intermediate_size", "intermediate_size")
-    experts = number("num_experts", "n_routed_experts", "num_local_experts") or 0
-    kind = "MLLM" if prefix or config.get("vision_config") is not None else "LLM"
-    head_size = number("head_dim") or (hidden // heads if hidden and heads else None)
-    kv_heads = number("num_key_value_heads") or heads
-    tied_node = config.get("tie_word_embeddings")
+# Names that configurations give a number, over the families of models: transformers' classes,
+# ChatGLM's and nanoGPT's, and Megatron's flags.
+_NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    "hidden": ("hidden_size", "n_embd", "d_model", "dim"),
+    "heads": ("num_attention_heads", "n_head", "n_heads"),
+    "kv_heads": ("num_key_value_heads", "multi_query_group_num", "num_query_groups", "n_kv_heads"),
+    "head_size": ("head_dim", "kv_channels"),
+    "vocabulary": ("padded_vocab_size", "vocab_size"),
+    "wide": ("intermediate_size", "ffn_hidden_size", "n_inner", "hidden_dim"),
+    "narrow": ("moe_intermediate_size", "moe_ffn_hidden_size"),
+    "experts": ("num_experts", "n_routed_experts", "num_local_experts"),
+    "used": ("num_experts_per_tok", "moe_router_topk", "num_experts_per_token"),
+    "shared_width": ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"),
+    "shared": ("n_shared_experts",),
+    "dense_layers": ("first_k_dense_replace",),
+    "query_rank": ("q_lora_rank",),
+    "rank": ("kv_lora_rank",),
+    "nope": ("qk_nope_head_dim", "qk_head_dim"),
+    "rope": ("qk_rope_head_dim", "qk_pos_emb_head_dim"),
+    "value": ("v_head_dim",),
+}
+# Families whose feed-forward blocks have no gate.
+_UNGATED = re.compile(
+    r"(?i)bert|gpt_?2|gpt_?neo|gptj|gpt_?bigcode|starcoder2|bloom|electra|^(?:opt|mpt|vit)(?![a-z]*3)"
+    r"|^falcon(?!_?[h3])|^(?:phi|gpt)(?:config|forcausallm)?$"
+)
+_QKV_BIASED = re.compile(r"(?i)^qwen2|chatglm")
+_QK_NORMED = re.compile(r"(?i)^qwen3|gemma_?3")
+_ENCODER = re.compile(r"(?i)bert|electra|deberta|xlm")
+
+
+def model_of_numbers(
+    get: Callable[[str], Any],
+    family: str,
+    *,
+    name: Optional[str] = None,
+    gated: Optional[bool] = None,
+    tied: bool = False,
+    source: str = "",
+    location: Optional[Location] = None,
+) -> Model:
+    """A model from what ``get`` says by the names that configurations use.
+
+    ``family`` is the ``model_type`` or the configuration's class. Parameters are counted only
+    where layers, widths, heads and vocabulary are all known.
+    """
+    found = {key: _number(get, names) for key, names in _NUMBERS.items()}
+    layers, hidden, heads = found["layers"], found["hidden"], found["heads"]
+    ungated = bool(_UNGATED.search(family)) if gated is None else not gated
+    wide = found["wide"] or (4 * hidden if hidden and ungated else None)
+    experts = found["experts"] or 0
+    inside = (found["narrow"] or wide) if experts else wide
+    head_size = found["head_size"] or (hidden // heads if hidden and heads else None)
+    kv_heads = found["kv_heads"] or heads
     total = active = None
-    if layers and hidden and heads and vocabulary and wide and kv_heads and head_size:
+    if layers and hidden and heads and found["vocabulary"] and inside and kv_heads and head_size:
         shape = Shape(
             layers,
             hidden,
-            wide,
+            inside,
             heads,
             kv_heads,
             head_size,
-            vocabulary,
-            tied=tied_node is not None and tied_node.value is True,
+            found["vocabulary"],
+            tied=tied,
+            qkv_bias=bool(_QKV_BIASED.search(family)),
+            qk_norm=bool(_QK_NORMED.search(family)),
             experts=experts,
-            experts_used=number("num_experts_per_tok") or 0,
+            experts_used=found["used"] or 0,
+            shared=found["shared_width"] or (found["shared"] or 0) * inside,
+            dense_layers=found["dense_layers"] or 0,
+            dense_intermediate=wide or 0,
+            latent=_latent(found),
+            gated=not ungated,
         )
         total, active = shape.parameters(), shape.parameters(experts=shape.experts_used or None)
     return Model(
         name=name,
-        kind=kind,
+        kind="encoder" if _ENCODER.search(family) else "LLM",
         parameters=total,
         active_parameters=active,
         layers=layers,
         hidden_size=hidden,
         heads=heads,
         kv_heads=kv_heads,
-        vocabulary=vocabulary,
-        intermediate_size=wide,
+        vocabulary=found["vocabulary"],
+        intermediate_size=inside,
         head_size=head_size,
-        is_moe=experts > 0,
+        is_moe=experts > 1,
         is_hf_family=True,
+        source=source,
+        location=location,
+    )
+
+
+def _number(get: Callable[[str], Any], names: tuple[str, ...]) -> Optional[int]:
+    for name in names:
+        value = get(name)
+        if known(value) and isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
+
+
+def _latent(found: Mapping[str, Optional[int]]) -> Optional[Latent]:
+    rank = found["rank"]
+    if not rank:
+        return None
+    nope, rope, value = found["nope"] or 128, found["rope"] or 64, found["value"] or 128
+    return Latent(found["query_rank"] or 0, rank, nope, rope, value)
+
+
+def _from_config(name: Optional[str], config: Document) -> Model:
+    """A model from its ``config.json`` (of a text model, or its ``text_config``)."""
+    prefix = "text_config." if config.get("text_config") is not None else ""
+
+    def value(key: str) -> Any:
+        node = config.get(prefix + key)
+        return node.value if node is not None else None
+
+    family = value("model_type") or _plain(config, "model_type") or _class_name(config)
+    model = model_of_numbers(
+        value,
+        family if isinstance(family, str) else "",
+        name=name,
+        tied=_plain(config, "tie_word_embeddings") is True or value("tie_word_embeddings") is True,
         source=config.path,
         location=config.root.location,
     )
+    diffusion = _plain(config, "_class_name")
+    if isinstance(diffusion, str):  # a diffusers module: no decoder, whatever its numbers are
+        kind = _kind(_short(name or "")) if name else "unknown"
+        return replace(
+            model, kind=kind, parameters=None, active_parameters=None, is_hf_family=False
+        )
+    if prefix or config.get("vision_config") is not None:
+        return replace(model, kind="MLLM")
+    return model
+
+
+def _plain(config: Document, key: str) -> Any:
+    node = config.get(key)
+    return node.value if node is not None else None
+
+
+def _class_name(config: Document) -> str:
+    architectures = config.get("architectures")
+    first = (
+        architectures.items[0].value if architectures is not None and architectures.items else ""
+    )
+    return first if isinstance(first, str) else ""
