@@ -48,7 +48,7 @@ _MAKER = (
 )
 _SIZE = r"\d{2,3}[ _-]*gi?b?"
 _FORM_WORDS = (
-    r"(?:[ _-]*(?:sxm\d?|pcie|nvl|hbm\d?e?|mega|shared|tensor[ _-]core|gpus?)(?![a-z0-9]))*"
+    r"(?:[ _-]*(?:sxm\d?|pcie|nvl|nvlink|hbm\d?e?|mega|shared|tensor[ _-]core|gpus?)(?![a-z0-9]))*"
 )
 _NAME = re.compile(
     rf"(?:(?P<count>\d{{1,2}})[ ]*(?:[x×*][ ]*|(?:张|卡|块)[ ]*))?"

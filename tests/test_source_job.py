@@ -176,6 +176,40 @@ def test_compose_resources():
     assert (found["gpus"], found["shm"], found["host_ipc"]) == (4, "16gb", True)
 
 
+LABELLED = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    spec:
+      nodeSelector:
+        cloud.google.com/gke-accelerator: nvidia-h100-80gb
+        topology.kubernetes.io/zone: us-central1-a
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+              - matchExpressions:
+                  - {key: nvidia.com/gpu.product, operator: In, values: [NVIDIA-A100-SXM4-80GB]}
+                  - {key: nvidia.com/gpu.product, operator: NotIn, values: [Tesla-T4]}
+      containers:
+        - name: main
+          image: pytorch/pytorch
+          command: [torchrun, train.py]
+"""
+
+
+def test_labels_that_a_node_must_have_are_read():
+    labels = [s.value for s in resources_in_config(read(LABELLED)) if s.name == "machine"]
+    assert labels == ["nvidia-h100-80gb", "NVIDIA-A100-SXM4-80GB"]
+
+
+def test_a_machine_type_is_read():
+    found = resources("resources: {instance_type: p4d.24xlarge}\nrun: torchrun train.py\n")
+    assert found["machine"] == "p4d.24xlarge"
+
+
 SKYPILOT = """\
 resources:
   accelerators: A100-80GB:8

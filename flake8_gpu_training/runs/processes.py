@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from flake8_gpu_training.facts import (
     Argument,
@@ -20,6 +20,9 @@ from flake8_gpu_training.runs.counting import visible_gpus
 from flake8_gpu_training.runs.model import Hardware, Launcher
 from flake8_gpu_training.runs.scheduling import Scheduler, said
 from flake8_gpu_training.runs.settings import integer
+
+if TYPE_CHECKING:
+    from flake8_gpu_training.hardware import NamedGpu
 
 _SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launcher"})
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
@@ -71,21 +74,23 @@ def hardware_of(
     job: Optional[ConfigFile] = None,
 ) -> Hardware:
     """The GPUs of a run: named by the job, else counted, else noted in a comment."""
-    per_node = _gpus_per_node(launcher, environment, scheduler, job)
+    counted = _gpus_per_node(launcher, environment, scheduler, job)
     nodes = _nodes(launcher, scheduler, job)
-    named = _named_by_job(scheduler, job)
-    weak = named is None
-    found = named or _named_in_comments(script)
-    source = found or per_node
+    by_job = _named_by_job(scheduler, job)
+    found = by_job or _named_in_comments(script)
+    text, kind = found if found is not None else (counted, None)
+    # A comment's number stands in for one that the launch leaves open, and for no other.
+    trusted = by_job is not None or not launcher.processes.known
+    per_node = integer(counted)
     return Hardware(
-        gpu=_gpu_name(found),
-        gpus_per_node=integer(per_node),
+        gpu=kind.gpu.name if kind is not None and kind.gpu is not None else None,
+        gpus_per_node=kind.count if per_node is None and kind is not None and trusted else per_node,
         nodes=integer(nodes),
-        memory_gib=_gpu_memory(found),
-        source=(source.note or said(source)) if source is not None else "",
-        location=source.location if source is not None else None,
-        weak=weak and found is not None,
-        architecture=_architecture(found),
+        memory_gib=kind.gpu.memory_gib if kind is not None and kind.gpu is not None else None,
+        source=(text.note or said(text)) if text is not None else "",
+        location=text.location if text is not None else None,
+        weak=by_job is None and found is not None,
+        architecture=kind.architecture if kind is not None else None,
     )
 
 
@@ -123,42 +128,35 @@ def _resource(job: Optional[ConfigFile], name: str) -> Optional[Setting]:
     return None
 
 
-def _named_by_job(scheduler: Scheduler, job: Optional[ConfigFile]) -> Optional[Setting]:
+# Settings of a job description that may name the GPU.
+_NAMING = ("gpu", "gpus", "machine")
+
+
+def _named_by_job(
+    scheduler: Scheduler, job: Optional[ConfigFile]
+) -> Optional[tuple[Setting, NamedGpu]]:
+    """The text that names the GPU: the first that tells its kind, else its generation."""
     texts = list(scheduler.gpu_texts())
-    texts += [
-        s for s in (job.resources if job is not None else ()) if s.known and s.name != "image"
-    ]
-    named = [text for text in texts if _architecture(text) is not None]
-    return next((text for text in named if _gpu_name(text) is not None), None) or next(
-        iter(named), None
-    )
+    texts += [s for s in (job.resources if job is not None else ()) if s.name in _NAMING]
+    found = [(text, kind) for text in texts if (kind := _gpu_of(text)) is not None]
+    exact = next((pair for pair in found if pair[1].gpu is not None), None)
+    return exact or next(iter(found), None)
 
 
-def _named_in_comments(script: Optional[ScriptFile]) -> Optional[Setting]:
+def _named_in_comments(script: Optional[ScriptFile]) -> Optional[tuple[Setting, NamedGpu]]:
     """The one GPU that a script's comments name; nothing when they name several."""
-    found: dict[str, Setting] = {}
+    found: dict[str, tuple[Setting, NamedGpu]] = {}
     for comment in script.comments if script is not None else ():
-        name = _gpu_name(comment) or _architecture(comment)
-        if name is not None:
-            found.setdefault(name, comment)
+        kind = _gpu_of(comment, in_prose=True)
+        if kind is not None:
+            name = kind.gpu.name if kind.gpu is not None else kind.architecture or ""
+            found.setdefault(name, (comment, kind))
     return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _gpu_name(setting: Optional[Setting]) -> Optional[str]:
-    from flake8_gpu_training.hardware import gpu_named
+def _gpu_of(setting: Setting, *, in_prose: bool = False) -> Optional[NamedGpu]:
+    from flake8_gpu_training.hardware import named, noted
 
-    gpu = gpu_named(str(setting.value)) if setting is not None and setting.known else None
-    return gpu.name if gpu is not None else None
-
-
-def _gpu_memory(setting: Optional[Setting]) -> Optional[float]:
-    from flake8_gpu_training.hardware import gpu_named
-
-    gpu = gpu_named(str(setting.value)) if setting is not None and setting.known else None
-    return gpu.memory_gib if gpu is not None else None
-
-
-def _architecture(setting: Optional[Setting]) -> Optional[str]:
-    from flake8_gpu_training.hardware import architecture_named
-
-    return architecture_named(str(setting.value)) if setting is not None and setting.known else None
+    if not setting.known:
+        return None
+    return (noted if in_prose else named)(str(setting.value))

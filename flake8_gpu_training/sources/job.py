@@ -65,8 +65,9 @@ def commands_in_config(config: ConfigFile) -> tuple[Command, ...]:
 def resources_in_config(config: ConfigFile) -> tuple[Setting, ...]:
     """What the job asks for, by container.
 
-    Names: ``gpus`` (per replica), ``gpu`` (model), ``nodes`` or ``replicas``, ``shm``,
-    ``image``, ``nproc_per_node``, ``host_ipc``. ``note`` is the container's name.
+    Names: ``gpus`` (per replica), ``gpu`` (model), ``machine`` (a machine type, or a label that
+    the node must have), ``nodes`` or ``replicas``, ``shm``, ``image``, ``nproc_per_node``,
+    ``host_ipc``. ``note`` is the container's name.
     """
     return tuple(
         setting
@@ -264,6 +265,7 @@ class _Context:
         ):
             if key in node.mapping:
                 settings = (*settings, (name, node.mapping[key].node))
+        settings = (*settings, *(("machine", label) for label in _node_labels(node)))
         volumes = _child(node, "volumes")
         for volume in volumes.items if volumes is not None else ():
             memory = _child(volume, "emptyDir")
@@ -271,6 +273,30 @@ class _Context:
             if medium is not None and medium.value == "Memory":
                 settings = (*settings, ("shm", limit or medium))
         return _Context(replicas, settings)
+
+
+_ABOUT_MACHINES = re.compile(r"(?i)gpu|accelerator|instance|machine|node")
+
+
+def _node_labels(pod: Node) -> Iterator[Node]:
+    """Values that a pod's node selector, or its required affinity, asks of the node's labels."""
+    selector = _child(pod, "nodeSelector")
+    for key, entry in selector.mapping.items() if selector is not None else ():
+        if _ABOUT_MACHINES.search(key) and entry.node.kind == "scalar":
+            yield entry.node
+    required = _child(
+        pod, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    terms = _child(required, "nodeSelectorTerms")
+    for term in terms.items if terms is not None else ():
+        expressions = _child(term, "matchExpressions")
+        for expression in expressions.items if expressions is not None else ():
+            key, operator = _child(expression, "key"), _child(expression, "operator")
+            values = _child(expression, "values")
+            is_in = operator is not None and operator.value == "In"
+            about = key is not None and _ABOUT_MACHINES.search(key.text)
+            if is_in and about and values is not None and len(values.items) == 1:
+                yield values.items[0]
 
 
 def _containers(root: Node, context: _Context) -> Iterator[_Unit]:
@@ -416,6 +442,8 @@ class _Task(_Unit):
         yield from self._setting("gpus", _child(self.node, "compute", "gpus"))
         image = _child(self.node, "resources", "image_id") or _child(self.node, "image")
         yield from self._setting("image", image)
+        yield from self._setting("machine", _child(self.node, "resources", "instance_type"))
+        yield from self._setting("gpu", _child(self.node, "compute", "gpu_type"))
         accelerators = _child(self.node, "resources", "accelerators")
         if accelerators is None:
             return
