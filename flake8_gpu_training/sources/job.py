@@ -281,8 +281,8 @@ _ABOUT_MACHINES = re.compile(r"(?i)gpu|accelerator|instance|machine|node")
 def _node_labels(pod: Node) -> Iterator[Node]:
     """Values that a pod's node selector, or its required affinity, asks of the node's labels."""
     selector = _child(pod, "nodeSelector")
-    for key, entry in selector.mapping.items() if selector is not None else ():
-        if _ABOUT_MACHINES.search(key) and entry.node.kind == "scalar":
+    for label, entry in selector.mapping.items() if selector is not None else ():
+        if _ABOUT_MACHINES.search(label) and entry.node.kind == "scalar":
             yield entry.node
     required = _child(
         pod, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"
