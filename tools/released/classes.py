@@ -22,6 +22,8 @@ NOTHING = _Nothing()
 _SIMPLE = {"int", "float", "str", "bool", "dict", "list"}
 _LISTS = {"List", "Sequence", "Tuple", "tuple", "set", "Set", "Iterable"}
 _DICTS = {"Dict", "Mapping"}
+# Bases that take no parameters of their own.
+_PLAIN_BASES = {"abc", "typing", "pydantic", "enum"}
 _FIELDS = {"field", "Field", "A", "configclass_field"}
 
 
@@ -75,8 +77,10 @@ class ClassReader:
                 foreign += [one for one in others if one not in foreign]
             else:
                 origin = found.module.imports.get(name, ("", name))
-                if origin[0].split(".")[0] not in ("", self.release.distribution, "abc", "typing"):
-                    foreign.append((origin[0].split(".")[0], origin[1]))
+                package = origin[0].split(".")[0]
+                own = ("", self.release.distribution.replace("-", "_"))
+                if package not in (*own, *_PLAIN_BASES) and not origin[1].endswith("Mixin"):
+                    foreign.append((package, origin[1]))
         for field in self._own(found):
             collected.pop(field.name, None)
             collected[field.name] = field
