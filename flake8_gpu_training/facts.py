@@ -142,7 +142,8 @@ class Loop:
     """A ``for``/``while`` loop.
 
     ``over_batches``: iterates a DataLoader (``iterable`` names it). ``trains``: its body
-    calls ``.backward()`` or steps an optimizer.
+    calls ``.backward()`` or steps an optimizer. ``guarded``: it stands in a branch of the
+    loop or function around it.
     """
 
     location: Location
@@ -150,6 +151,28 @@ class Loop:
     over_batches: bool = False
     trains: bool = False
     parent: Optional[Loop] = None
+    guarded: bool = False
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a branch asks before it is taken.
+
+    ``text`` is the test as written; it must come out as ``holds`` says (false in an ``else``).
+    Without a text nobody can tell: the handler of an exception, the case of a ``match``.
+    """
+
+    text: str
+    holds: bool = True
+    location: Optional[Location] = None
+
+
+@dataclass(frozen=True)
+class Assignment(Setting):
+    """An assignment to a dotted name, its scope and the branches it stands in."""
+
+    scope: str = ""
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -183,9 +206,12 @@ class Call:
     end: Optional[Location] = None
     """Right behind the closing parenthesis."""
     guarded: bool = False
-    """Within its loop it stands in a branch (``if step % n == 0``): not made for each step."""
+    """Within its loop, or its function outside of loops, it stands in a branch (``if step % n
+    == 0``) or behind one that leaves (``if step % n: return``): not made for each step."""
     conditional: bool = False
     """It stands in a branch of its function, loop or module (``if args.debug:``)."""
+    conditions: tuple[Condition, ...] = ()
+    """What the branches around it ask, the outermost first."""
 
     @cached_property
     def method(self) -> str:
@@ -241,6 +267,7 @@ class PythonFile:
     ``bindings``: names with their last known value, module-level as ``NAME`` and local as
     ``function.name``; dicts are dicts whose leaves' places are in ``dict_entries``.
     ``attributes``: assignments to dotted names (``torch.backends.cudnn.benchmark = True``).
+    ``untaken``: calls in branches that the run at hand does not take.
     ``environment``: ``os.environ[...] = ...`` and ``os.environ.setdefault``.
     """
 
@@ -251,8 +278,9 @@ class PythonFile:
     classes: tuple[ClassDef, ...] = ()
     loops: tuple[Loop, ...] = ()
     bindings: Mapping[str, Setting] = field(default_factory=_nothing)
-    attributes: tuple[Setting, ...] = ()
+    attributes: tuple[Assignment, ...] = ()
     environment: tuple[Setting, ...] = ()
+    untaken: tuple[Call, ...] = ()
     dicts: tuple[Document, ...] = ()
     """Dict literals with at least two keys, as documents; a nested dict is not repeated."""
     shell: tuple[Command, ...] = ()

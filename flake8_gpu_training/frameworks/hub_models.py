@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.reading import dtype, is_off, truth, version_of
 from flake8_gpu_training.runs.model import Run
 
-_NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "Generation", "VAE")
+_NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "VAE")
 _LOADERS = ("from_pretrained", "from_config")
 _QUANTIZERS = {
     "BitsAndBytesConfig": "bnb",
@@ -38,6 +38,10 @@ _ADAPTERS = {
 }
 _DTYPE_FIELD = re.compile(r"\w*(?:args|arguments|config|cfg|opts?)\.((?:torch_)?dtype)")
 _LIGER = "apply_liger_kernel_to_"
+_ATTENTION_SETTERS = ("set_attention_implementation", "set_attn_implementation")
+_FORWARD = re.compile(r"Attention\w*\.forward$")
+_WHOLE_MODEL = re.compile(r"(?:self\.)?model(?:\.model)?\.requires_grad_")
+_APPLIES_ADAPTER = ("get_peft_model", "add_adapter", "inject_adapter_in_model")
 
 
 def practices_from_models(run: Run) -> dict[str, Setting]:
@@ -121,20 +125,49 @@ def _agreed(name: str, settings: list[Setting]) -> Optional[Setting]:
 
 def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setting]:
     for call in calls:
-        if call.method == "set_attention_implementation" and call.positional:
+        if call.method in _ATTENTION_SETTERS and call.positional:
             argument = call.positional[0]
-            return _from("attention", attention_of(argument.value), call, argument)
+            value = attention_of(argument.value)
+            return _in_branch(_from("attention", value, call, argument), call.conditions)
+    patched = _patched_attention(run, calls)
+    if patched is not None:
+        return patched
     for file in run.python:
         for attribute in file.attributes:
             if attribute.name.rpartition(".")[2] == "_attn_implementation":
                 value = attention_of(attribute.value)
-                return Setting("attention", value, attribute.location, Origin.CONSTRUCTOR)
+                made = Setting("attention", value, attribute.location, Origin.CONSTRUCTOR)
+                return _in_branch(made, attribute.conditions)
     found: list[Setting] = []
     for call in loads:
         setting = _attention_of_call(run, call)
         if setting is not None:
             found.append(setting)
     return _agreed("attention", found)
+
+
+def _in_branch(setting: Setting, conditions: tuple[Condition, ...]) -> Setting:
+    """``setting``, or an unknown one when it is not known whether its branch is taken."""
+    if not conditions:
+        return setting
+    candidates = (setting.value,) if known(setting.value) else ()
+    reason = f"it depends on {conditions[-1].text or 'a branch'}"
+    return replace(setting, value=Unknown(reason, candidates))
+
+
+def _patched_attention(run: Run, calls: list[Call]) -> Optional[Setting]:
+    """Code that puts its own function in the place of an attention layer's ``forward``."""
+    called = {call.method for call in calls}
+    unreached = {call.method for file in run.python for call in file.untaken} - called
+    for file in run.python:
+        for attribute in file.attributes:
+            if not _FORWARD.search(attribute.name):
+                continue
+            if attribute.scope.rpartition(".")[2] not in unreached:
+                reason = f"{attribute.name} is replaced"
+                place = attribute.location
+                return Setting("attention", Unknown(reason), place, Origin.CONSTRUCTOR)
+    return None
 
 
 def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
@@ -257,28 +290,83 @@ def _unread_bits(call: Call) -> Setting:
 
 
 def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
+    untaken = [call for file in run.python for call in file.untaken]
+    adapter = None if _leaves_adapters(calls, untaken) else _adapter(calls)
+    if adapter is not None:
+        name = adapter.name.rpartition(".")[2]
+        made = _from("tuning", _ADAPTERS.get(name, "lora"), adapter)
+        found["tuning"] = _in_branch(made, _asked(adapter, calls))
+        if adapter.name.startswith("unsloth."):
+            found["unsloth"] = _in_branch(_from("unsloth", True, adapter), adapter.conditions)
+        rank = adapter.keywords.get("r")
+        if rank is not None:
+            found["lora_rank"] = _from("lora_rank", rank.value, adapter, rank)
+        return
+    if run.is_open or run.single_file or not run.python or "swift" in set(_modules(run)):
+        return
+    if any(is_model_load(call) for call in calls) and not _is_adapted(calls):
+        frozen = _frozen(calls)
+        if frozen is not None:
+            found["tuning"] = frozen
+        else:
+            note = "no PEFT in the code that is run"
+            found["tuning"] = Setting("tuning", "full", None, Origin.DERIVED, note)
+        note = "no unsloth in the code that is run"
+        found["unsloth"] = Setting("unsloth", False, None, Origin.DERIVED, note)
+
+
+def _adapter(calls: list[Call]) -> Optional[Call]:
+    """The call that says how an adapter is made."""
     for call in calls:
         name = call.name.rpartition(".")[2]
-        if name in _ADAPTERS:
-            found["tuning"] = _from("tuning", _ADAPTERS[name], call)
-            rank = call.keywords.get("r")
-            if rank is not None:
-                found["lora_rank"] = _from("lora_rank", rank.value, call, rank)
-            return
-        if call.name.startswith("unsloth.") and name == "get_peft_model":
-            found["tuning"] = _from("tuning", "lora", call)
-            found["unsloth"] = _from("unsloth", True, call)
-            rank = call.keywords.get("r")
-            if rank is not None:
-                found["lora_rank"] = _from("lora_rank", rank.value, call, rank)
-            return
-    modules = set(_modules(run))
-    if run.is_open or run.single_file or not run.python or modules & {"peft", "unsloth", "swift"}:
-        return
-    if any(is_model_load(call) for call in calls):
-        note = "no PEFT in the reachable code"
-        found["tuning"] = Setting("tuning", "full", None, Origin.DERIVED, note)
-        found["unsloth"] = Setting("unsloth", False, None, Origin.DERIVED, "unsloth not imported")
+        if name in _ADAPTERS or (call.name.startswith("unsloth.") and name == "get_peft_model"):
+            return call
+    return None
+
+
+def _leaves_adapters(calls: list[Call], untaken: list[Call]) -> bool:
+    """Whether adapters are only put on the model in branches that are not taken."""
+    return (
+        any(call.method in _APPLIES_ADAPTER for call in untaken)
+        and not any(call.method in _APPLIES_ADAPTER for call in calls)
+        and not any(_is_given(call, "peft_config") for call in calls)
+    )
+
+
+def _asked(adapter: Call, calls: list[Call]) -> tuple[Condition, ...]:
+    """What is left open of whether the adapter is made and put on the model."""
+    appliers = [call for call in calls if call.method in _APPLIES_ADAPTER]
+    applied = [call.conditions for call in appliers]
+    asked = adapter.conditions or (applied[0] if applied and all(applied) else ())
+    # An adapter that is loaded in the other branch is one, too.
+    others = {
+        (condition.text, condition.holds)
+        for call in calls
+        if call.name.startswith("peft.Peft") or call in appliers
+        for condition in call.conditions
+    }
+    return tuple(c for c in asked if (c.text, not c.holds) not in others)
+
+
+def _is_adapted(calls: list[Call]) -> bool:
+    """Whether adapters may come from elsewhere: loaded, or made by code that is not seen."""
+    return any(
+        call.method in _APPLIES_ADAPTER
+        or call.name.startswith(("peft.Peft", "peft.AutoPeft", "unsloth."))
+        or _is_given(call, "peft_config")
+        for call in calls
+    )
+
+
+def _frozen(calls: list[Call]) -> Optional[Setting]:
+    """``model.requires_grad_(False)``: what is trained is a part put on top, or thawed later."""
+    for call in calls:
+        if call.method != "requires_grad_" or not _WHOLE_MODEL.fullmatch(call.name):
+            continue
+        argument = call.positional[0] if call.positional else call.keywords.get("requires_grad")
+        if argument is not None and argument.value is False:
+            return _in_branch(_from("tuning", "freeze", call), call.conditions)
+    return None
 
 
 def _modules(run: Run) -> Iterator[str]:

@@ -523,7 +523,7 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     attention = find(run, "attn_implementation")
     if attention is None:
         attention = nested(run, "model_init_kwargs", "attn_implementation")
-    if attention is not None and attention.value is not None:
+    if attention is not None and attention.value not in (None, ""):
         found["attention"] = practice("attention", attention_of(attention.value), attention)
     for flag, bits in (("load_in_4bit", 4), ("load_in_8bit", 8)):
         setting = find(run, flag)

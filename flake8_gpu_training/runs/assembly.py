@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
@@ -25,6 +26,7 @@ from flake8_gpu_training.facts import (
     Word,
     known,
 )
+from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
 from flake8_gpu_training.runs.hydra import composed
 from flake8_gpu_training.runs.launchers import Launch, of_unseen
@@ -37,7 +39,7 @@ from flake8_gpu_training.runs.model import (
     Run,
     RunKind,
 )
-from flake8_gpu_training.runs.passing import with_passed
+from flake8_gpu_training.runs.passing import Values, with_passed
 from flake8_gpu_training.runs.processes import hardware_of
 from flake8_gpu_training.runs.python_entry import (
     Entry,
@@ -52,6 +54,7 @@ from flake8_gpu_training.runs.python_entry import (
     is_unreadable,
     named_by_options,
     namespace_of,
+    options_of,
     switches_of,
 )
 from flake8_gpu_training.runs.reach import Reach, Writer, start_of
@@ -354,19 +357,19 @@ class Assembly:
         parts = self._script_parts(program, entry, given, namespace, configs, command, origins)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
-        parts.python = with_passed(
-            [bind(file, namespace) for file in program.files],
-            self.reach.signatures,
-            namespace.resolve,
-        )
+        bound = [bind(file, namespace) for file in program.files]
+        told = options_of(entry, namespace, given)
+        values = Values(bound, self.reach.signatures, told.resolve)
+        followed = [taken(file, partial(values.of, file.path)) for file in bound]
+        parts.python = with_passed(followed, self.reach.signatures, namespace.resolve)
         if composition is not None:
             parts.files += [document.path for document in composition.documents]
         is_read = composition is not None and composition.is_whole
         if entry.framework != "generic" and is_unreadable(program) and not is_read:
             parts.is_open = True
         location = entry.location if command is None or not first else command.location
-        told = parts.settings.get("do_train") if entry.from_flags else None
-        evaluates = told is not None and told.value is False and entry.kind is RunKind.TRAIN
+        asked = parts.settings.get("do_train") if entry.from_flags else None
+        evaluates = asked is not None and asked.value is False and entry.kind is RunKind.TRAIN
         return self._finish(
             parts,
             framework=entry.framework,

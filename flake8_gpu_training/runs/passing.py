@@ -35,6 +35,27 @@ def with_passed(
     return tuple(_filled(file, follower) for file in files)
 
 
+class Values:
+    """Values of names in the scopes of a program, as far as its text tells."""
+
+    def __init__(self, files: Sequence[PythonFile], sign: Sign, resolve: Resolve) -> None:
+        self._files = files
+        self._sign = sign
+        self._resolve = resolve
+        self._follower: Optional[_Follower] = None
+
+    def of(self, path: str, scope: str, name: str) -> Any:
+        """What ``name`` (a name or a dotted path) holds in a scope of a file, or Unknown."""
+        unknown = Unknown(name)
+        found = self._resolve(unknown)
+        if found is not None or not _NAME.fullmatch(name):
+            return found.value if found is not None else unknown
+        if self._follower is None:
+            signed = {file.path: self._sign(file.path) for file in self._files}
+            self._follower = _Follower(self._files, signed, self._resolve)
+        return self._follower.value(path, scope, name)
+
+
 def _is_open_question(call: Call) -> bool:
     return call.method in FOLLOWED and any(
         _asked(argument) for argument in (*call.positional, *call.keywords.values())
@@ -69,6 +90,20 @@ class _Follower:
         positional = tuple(self._argument(path, call, a) for a in call.positional)
         keywords = {name: self._argument(path, call, a) for name, a in call.keywords.items()}
         return dataclasses.replace(call, positional=positional, keywords=MappingProxyType(keywords))
+
+    def value(self, path: str, scope: str, name: str) -> Any:
+        """What a plain name, or an attribute of ``self``, holds in a scope."""
+        function = self._function(path, scope, name)
+        if function is not None:
+            values = self._values(path, *function)
+            agree = bool(values) and all(known(v) and v == values[0] for v in values)
+            return values[0] if agree else Unknown(name)
+        for full in (f"{scope}.{name}", name) if scope else (name,):
+            setting = self.bindings[path].get(full)
+            if setting is not None:
+                passed = self.resolve(setting.value)
+                return passed.value if passed is not None else setting.value
+        return Unknown(name)
 
     def _argument(self, path: str, call: Call, argument: Argument) -> Argument:
         name = _asked(argument)

@@ -420,9 +420,8 @@ def namespace_of(
     values: dict[str, Setting] = {}
     for option in program.options():
         if option.name and option.name not in values:
-            values[option.name] = Setting(
-                option.name, option.default, option.location, Origin.DEFAULT
-            )
+            default = Unknown("it must be given") if option.required else option.default
+            values[option.name] = Setting(option.name, default, option.location, Origin.DEFAULT)
     flags = named_by_options(given.settings, program.options())
     if given.is_open:
         # The unread words may set any option: defaults prove nothing then.
@@ -437,6 +436,19 @@ def namespace_of(
         if call.method in _PARSERS:
             names.update(name for name in _IDENTIFIER.findall(call.assigned_to))
     return Namespace(values, changed, frozenset(names), documents)
+
+
+def options_of(entry: Entry, namespace: Namespace, given: Arguments) -> Namespace:
+    """``namespace`` with the fields of the argument classes that an HfArgumentParser fills."""
+    if not entry.from_flags:
+        return namespace
+    fields: dict[str, Setting] = {}
+    for item in entry.classes:
+        for name, setting in item.fields.items():
+            value = Unknown("unread arguments of the command") if given.is_open else setting.value
+            fields.setdefault(name, dataclasses.replace(setting, value=value))
+    fields.update(namespace.values)
+    return dataclasses.replace(namespace, values=fields)
 
 
 def globals_of(program: Program) -> dict[str, Setting]:

@@ -10,8 +10,10 @@ import libcst as cst
 
 from flake8_gpu_training.facts import (
     Argument,
+    Assignment,
     Call,
     ClassDef,
+    Condition,
     Document,
     Entry,
     Import,
@@ -29,6 +31,7 @@ from flake8_gpu_training.sources._python_interest import (
     LOADER_NAME,
     is_constructor,
     is_field_name,
+    is_patch,
 )
 from flake8_gpu_training.sources._python_options import OptionReader
 from flake8_gpu_training.sources._python_positions import Positions
@@ -47,6 +50,7 @@ from flake8_gpu_training.sources._python_walk import (
     DictDraft,
     Drafts,
     LoopDraft,
+    Test,
 )
 
 _TRAINER_BASE = ("Trainer", "LightningModule", "TrainingModule")
@@ -55,6 +59,7 @@ _ITERATION_WRAPPERS = frozenset(
     {"enumerate", "tqdm", "trange", "zip", "iter", "islice", "prepare", "track", "cycle", "next"}
 )
 _MAX_TEXT = 200
+_MAX_TEST = 400
 
 
 class FactBuilder:
@@ -161,9 +166,19 @@ class FactBuilder:
             insert_at=insert_at,
             ends_with_comma=comma,
             end=positions.end(node),
-            guarded=draft.guarded and draft.loop is not None,
+            guarded=draft.guarded or draft.left,
             conditional=draft.guarded,
+            conditions=self._conditions(draft.tests),
         )
+
+    def _conditions(self, tests: tuple[Test, ...]) -> tuple[Condition, ...]:
+        return tuple(self._condition(node, holds) for node, holds in tests)
+
+    def _condition(self, node: Optional[cst.BaseExpression], holds: bool) -> Condition:
+        if node is None:
+            return Condition("", holds)
+        text = self._positions.text(node)
+        return Condition(text if len(text) <= _MAX_TEST else "", holds, self.at(node))
 
     def _name(self, func: cst.BaseExpression, scope: Scope) -> tuple[str, str]:
         """Resolved name of a called thing, and the class of its receiver."""
@@ -197,6 +212,7 @@ class FactBuilder:
             or is_constructor(method)
             or name in _ALWAYS
             or name.startswith(("subprocess.", "os.environ."))
+            or is_patch(method)
             or (loop is not None and method in draft.scope.top().definitions)
         )
 
@@ -255,11 +271,11 @@ class FactBuilder:
             return Loop(place, node.name.value, over_batches=True, trains=True)
         if isinstance(node, cst.While):
             text = self._positions.text(node.test)[:_MAX_TEXT]
-            return Loop(place, text, False, draft.trains, parent)
+            return Loop(place, text, False, draft.trains, parent, draft.guarded)
         iterable = _unwrapped(node.iter)
         text = self._positions.text(iterable)[:_MAX_TEXT]
         over = self._is_loader(iterable, draft.scope)
-        return Loop(place, text, over, draft.trains, parent)
+        return Loop(place, text, over, draft.trains, parent, draft.guarded)
 
     def _is_loader(self, node: cst.BaseExpression, scope: Scope) -> bool:
         if isinstance(node, cst.Call):
@@ -376,14 +392,17 @@ class FactBuilder:
                 found[full] = Setting(full, value, self.at(values[-1].node))
         return found
 
-    def _attributes(self) -> list[Setting]:
+    def _attributes(self) -> list[Assignment]:
         found = []
         for draft in self._drafts.assignments:
             written = dotted_name(draft.target)
             if written and not (written.startswith("self.") and written.count(".") == 1):
                 name = resolve(written, draft.scope)
                 value = self.value(draft.value, draft.scope)
-                found.append(Setting(name, value, self.at(draft.target)))
+                conditions = self._conditions(draft.tests)
+                place = self.at(draft.target)
+                scope = draft.scope.name
+                found.append(Assignment(name, value, place, scope=scope, conditions=conditions))
         return found
 
     def _environment_writes(self) -> list[Setting]:

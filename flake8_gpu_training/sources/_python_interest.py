@@ -68,7 +68,7 @@ CALLS = frozenset(
     clip_grad_norm_ cuda empty_cache synchronize no_sync no_grad inference_mode enable_grad
     save_pretrained generate fit train evaluate predict compile freeze gradient_checkpointing_enable
     gradient_checkpointing_disable enable_gradient_checkpointing enable_input_require_grads
-    requires_grad_ register_comm_hook set_attention_implementation
+    requires_grad_ register_comm_hook set_attention_implementation set_attn_implementation
     enable_xformers_memory_efficient_attention enable_model_cpu_offload enable_vae_slicing
     enable_vae_tiling enable_tiling enable_slicing set_attention_backend add_argument
     add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults
@@ -135,6 +135,7 @@ TRACES = (
     "deepspeed.",
     "deepspeed_config",
     "attn_implementation =",
+    ".forward =",
     ".map(",
     "Image.open(",
     "np.load(",
@@ -186,6 +187,14 @@ HOT_METHODS = frozenset({"training_step", "compute_loss"})
 def is_constructor(name: str) -> bool:
     """Whether ``name`` reads as a constructor of interest (``SFTConfig``, ``MyTrainer``)."""
     return name[:1].isupper() and name.endswith(CONSTRUCTOR_SUFFIXES)
+
+
+def is_patch(name: str) -> bool:
+    """Whether a function's name says that it exchanges attention kernels."""
+    return _PATCH.search(name) is not None
+
+
+_PATCH = re.compile(r"(?:replace|patch|enable|use)_\w*(?:attn|attention)")
 
 
 def is_field_name(dotted: str) -> bool:

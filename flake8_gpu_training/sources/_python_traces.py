@@ -12,6 +12,7 @@ from flake8_gpu_training.sources._python_interest import (
     OPTIMIZER_LIKE,
     TRACES,
     is_constructor,
+    is_patch,
 )
 
 # The text is searched backwards from each parenthesis: forwards, every word would be tried.
@@ -39,7 +40,7 @@ def interest_offsets(text: str, names: Collection[str], modules: Collection[str]
     for word, offset in called_words(text):
         verdict = verdicts.get(word)
         if verdict is None:
-            verdict = word in CALLS or word in names or is_constructor(word)
+            verdict = word in CALLS or word in names or is_constructor(word) or is_patch(word)
             verdicts[word] = verdict
         if verdict:
             yield offset

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import libcst as cst
 
 from flake8_gpu_training.sources._python_interest import HOT_METHODS, OPTIMIZER_LIKE
 from flake8_gpu_training.sources._python_scopes import Binding, Scope, dotted_name
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard
 
 _SKIPPED_FIELDS = frozenset(
     [
@@ -47,6 +50,8 @@ _SKIPPED_FIELDS = frozenset(
 
 _ASSIGNED_CALL = (cst.Assign, cst.AnnAssign, cst.NamedExpr)
 _Loop = Union[cst.For, cst.While, cst.FunctionDef]
+Test = tuple[Optional[cst.BaseExpression], bool]
+"""The test of a branch (None: nobody can tell), and how it must come out."""
 
 
 @dataclass(eq=False)
@@ -58,6 +63,7 @@ class LoopDraft:
     parent: Optional[LoopDraft]
     trains: bool = False
     implicit: bool = False
+    guarded: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,8 @@ class CallDraft:
     guarded: bool
     assigned_to: str
     is_decorator: bool
+    tests: tuple[Test, ...] = ()
+    left: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,7 @@ class AssignmentDraft:
     target: cst.BaseExpression
     value: cst.BaseExpression
     scope: Scope
+    tests: tuple[Test, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,9 @@ class _Walker:
         self.drafts.scopes.append(self.scope)
         self.loop: Optional[LoopDraft] = None
         self.guarded = False
+        self.left = False
+        """Behind a branch that leaves the function."""
+        self.tests: tuple[Test, ...] = ()
         self.in_dict = False
         self.assigned: dict[int, str] = {}
         """Names that a call or dict display (by identity) is assigned to."""
@@ -183,23 +195,33 @@ class _Walker:
                     self.visit(item)
 
     def block(self, statements: Any) -> None:
-        """Visit statements; what follows ``if step % n: continue`` is guarded."""
-        guarded = self.guarded
+        """Visit statements; what follows ``if step % n: continue`` is guarded, as is, in a
+        function's own block, what follows ``if quiet: return``."""
+        guarded, left = self.guarded, self.left
         for statement in statements:
             self.visit(statement)
-            if self.loop is not None and _skips_steps(statement):
+            if not _leaves(statement):
+                continue
+            if self.loop is None:
+                self.left = True
+            elif _has_modulo(statement.test):
                 self.guarded = True
-        self.guarded = guarded
+        self.guarded, self.left = guarded, left
 
     def indented(self, node: cst.IndentedBlock) -> None:
         self.block(node.body)
 
-    def under_guard(self, *nodes: Any) -> None:
-        guarded, self.guarded = self.guarded, True
+    def under_guard(self, *nodes: Any, test: Test = (None, True)) -> None:
+        outer = (self.guarded, self.tests)
+        self.guarded, self.tests = True, (*self.tests, test)
         for node in nodes:
             if node is not None:
                 self.visit(node)
-        self.guarded = guarded
+        self.guarded, self.tests = outer
+
+    def branches(self, test: cst.BaseExpression, body: Any, orelse: Any) -> None:
+        self.under_guard(body, test=(test, True))
+        self.under_guard(orelse, test=(test, False))
 
     # -- scopes
 
@@ -209,16 +231,17 @@ class _Walker:
             owner.methods.append(node.name.value)
         self.decorators(node.decorators)
         self.scope.definitions.add(node.name.value)
-        outer = (self.scope, self.loop, self.guarded, self.class_draft)
+        outer = (self.scope, self.loop, self.guarded, self.left, self.class_draft, self.tests)
         in_class = self.scope.kind == "class"
         inner = self.enter(node.name.value, "function")
         self.parameters(node.params, outer[0], inner)
-        self.scope, self.loop, self.guarded, self.class_draft = inner, None, False, None
+        self.scope, self.loop, self.class_draft, self.tests = inner, None, None, ()
+        self.guarded = self.left = False
         if in_class and node.name.value in HOT_METHODS:
             self.loop = LoopDraft(node, inner, None, trains=True, implicit=True)
             self.drafts.loops.append(self.loop)
         self.visit(node.body)
-        self.scope, self.loop, self.guarded, self.class_draft = outer
+        self.scope, self.loop, self.guarded, self.left, self.class_draft, self.tests = outer
 
     def enter(self, name: str, kind: str) -> Scope:
         dotted = f"{self.scope.name}.{name}" if self.scope.name else name
@@ -286,13 +309,14 @@ class _Walker:
         self.loop_body(node)
 
     def loop_body(self, node: Union[cst.For, cst.While]) -> None:
-        outer = (self.loop, self.guarded)
-        self.loop, self.guarded = LoopDraft(node, self.scope, self.loop), False
+        outer = (self.loop, self.guarded, self.left)
+        self.loop = LoopDraft(node, self.scope, self.loop, guarded=self.guarded or self.left)
+        self.guarded = self.left = False
         self.drafts.loops.append(self.loop)
         if isinstance(node, cst.While):
             self.visit(node.test)
         self.visit(node.body)
-        self.loop, self.guarded = outer
+        self.loop, self.guarded, self.left = outer
         if node.orelse is not None:
             self.visit(node.orelse)
 
@@ -306,11 +330,11 @@ class _Walker:
             self.visit(node.body)
             self.under_guard(node.orelse)
         else:
-            self.under_guard(node.body, node.orelse)
+            self.branches(node.test, node.body, node.orelse)
 
     def if_expression(self, node: cst.IfExp) -> None:
         self.visit(node.test)
-        self.under_guard(node.body, node.orelse)
+        self.branches(node.test, node.body, node.orelse)
 
     def handler(self, node: Any) -> None:
         if node.name is not None and isinstance(node.name.name, cst.Name):
@@ -387,7 +411,9 @@ class _Walker:
             self.scope_changes(target.value)
             self.visit(target)
             if value is not None and keyed is None:
-                self.drafts.assignments.append(AssignmentDraft(target, value, self.scope))
+                self.drafts.assignments.append(
+                    AssignmentDraft(target, value, self.scope, self.tests)
+                )
 
     def bind_elements(
         self, target: Any, value: Optional[cst.BaseExpression], node: cst.CSTNode
@@ -419,7 +445,7 @@ class _Walker:
                 # The object had a value of its own before, which is not in sight.
                 self.scope.bind(written, None, node)
         if value is not None and keyed is None:
-            self.drafts.assignments.append(AssignmentDraft(target, value, self.scope))
+            self.drafts.assignments.append(AssignmentDraft(target, value, self.scope, self.tests))
 
     def scope_changes(self, container: cst.CSTNode) -> None:
         """Note that a container is changed in place."""
@@ -474,7 +500,16 @@ class _Walker:
     def add_call(self, node: cst.BaseExpression, is_decorator: bool = False) -> None:
         assigned = self.assigned.get(id(node), "")
         self.drafts.calls.append(
-            CallDraft(node, self.scope, self.loop, self.guarded, assigned, is_decorator)
+            CallDraft(
+                node,
+                self.scope,
+                self.loop,
+                self.guarded,
+                assigned,
+                is_decorator,
+                self.tests,
+                self.left,
+            )
         )
 
     def note_method(self, node: cst.Call, func: cst.Attribute) -> None:
@@ -537,15 +572,14 @@ def _never_holds(test: cst.BaseExpression) -> bool:
     return isinstance(test, (cst.Name, cst.Integer)) and test.value in ("False", "None", "0")
 
 
-def _skips_steps(statement: cst.CSTNode) -> bool:
-    """``if step % n: continue``."""
+def _leaves(statement: cst.CSTNode) -> TypeGuard[cst.If]:
+    """``if …: continue`` or ``return``."""
     if not isinstance(statement, cst.If) or not isinstance(statement.body, cst.IndentedBlock):
         return False
     last = statement.body.body[-1] if statement.body.body else None
     if not isinstance(last, cst.SimpleStatementLine):
         return False
-    leaves = isinstance(last.body[-1], (cst.Continue, cst.Return))
-    return leaves and _has_modulo(statement.test)
+    return isinstance(last.body[-1], (cst.Continue, cst.Return))
 
 
 def _has_modulo(test: cst.CSTNode) -> bool:
