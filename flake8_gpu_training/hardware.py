@@ -12,7 +12,16 @@ from typing import Optional
 
 from flake8_gpu_training._gpus import FORMS, GPUS, INSTANCES, OTHER_FAMILIES, Gpu
 
-__all__ = ["GPUS", "Gpu", "NamedGpu", "architecture_named", "gpu_named", "named", "noted"]
+__all__ = [
+    "GPUS",
+    "Gpu",
+    "NamedGpu",
+    "architecture_named",
+    "gpu_named",
+    "named",
+    "noted",
+    "of_generation",
+]
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,11 @@ def noted(text: str) -> Optional[NamedGpu]:
         return machine
     found = [match for match in _NAME.finditer(text) if _is_a_word(text, match)]
     return _agreed([match for match in found if _is_meant(text, match)])
+
+
+def of_generation(architecture: str) -> tuple[Gpu, ...]:
+    """The GPUs of the table that are of this generation; none for Pascal and older."""
+    return tuple(gpu for gpu in GPUS.values() if gpu.architecture == architecture)
 
 
 def _generation(text: str) -> Optional[NamedGpu]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks import reading
-from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named
+from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named, of_generation
 from flake8_gpu_training.runs.model import Run
 
 GIB = 1024**3
@@ -61,6 +61,40 @@ def gpu(run: Run) -> Optional[Gpu]:
     return GPUS.get(run.hardware.gpu or "")
 
 
+def architecture(run: Run) -> Optional[str]:
+    """The generation of the GPU, also where several kinds of it leave the memory open."""
+    kind = gpu(run)
+    if kind is not None:
+        return kind.architecture
+    return run.hardware.architecture or architecture_named(run.hardware.gpu or "")
+
+
+def gpu_text(run: Run) -> str:
+    """How to call the run's GPU: its name, else its generation."""
+    return run.hardware.gpu or architecture(run) or "GPU"
+
+
+def _agrees(run: Run, feature: Callable[[Gpu], object]) -> Any:
+    """What the run's GPU, or all of its generation, has of a feature; None when unknown."""
+    kind, generation = gpu(run), architecture(run)
+    kinds = (kind,) if kind is not None else of_generation(generation or "")
+    found = {feature(one) for one in kinds}
+    return found.pop() if len(found) == 1 else None
+
+
+def has_bf16(run: Run) -> Optional[bool]:
+    """Whether the GPU's tensor cores take BF16; None when the GPU is not known."""
+    return False if architecture(run) == "Pascal" else _agrees(run, lambda one: one.bf16)
+
+
+def has_fp8(run: Run) -> Optional[bool]:
+    """Whether the GPU's tensor cores take FP8; None when the GPU is not known.
+
+    Of Ampere no GPU does, of Hopper, Ada and Blackwell all do.
+    """
+    return False if architecture(run) == "Pascal" else _agrees(run, lambda one: one.fp8)
+
+
 def memory_gib(run: Run) -> Optional[float]:
     """Memory of one GPU, or None."""
     kind = gpu(run)
@@ -107,8 +141,7 @@ def outgrows_gpu(run: Run) -> Optional[bool]:
 
 def is_cuda(run: Run) -> bool:
     """Whether the run is for NVIDIA GPUs, which it is unless something says otherwise."""
-    kind = gpu(run)
-    if kind is not None and kind.capability is None:
+    if (architecture(run) or "").startswith(("Ascend", "CDNA")):
         return False
     if any(name.startswith(("ASCEND_", "HCCL_", "NPU_")) for name in run.environment):
         return False
@@ -122,12 +155,22 @@ def is_cuda(run: Run) -> bool:
     )
 
 
+def compiles_for_gpu(run: Run) -> bool:
+    """Whether PyTorch's own compiler and fused optimizers serve the run's device: CUDA or ROCm."""
+    return is_cuda(run) or (architecture(run) or "").startswith("CDNA")
+
+
 def has_flash_kernel(run: Run) -> bool:
     """Whether FlashAttention exists for the run's GPU; assumed when that is not known."""
-    kind = gpu(run)
-    if kind is not None:
-        return kind.flash_attention > 0
-    return architecture_named(run.hardware.gpu or "") not in ("Volta", "Turing", "Ascend")
+    if architecture(run) == "Pascal":
+        return False
+    return _agrees(run, lambda one: one.flash_attention > 0) is not False
+
+
+def takes_flash_attention_3(run: Run) -> Optional[bool]:
+    """Whether FlashAttention-3, which is made for Hopper, runs on the GPU; None when unknown."""
+    generation = architecture(run)
+    return None if generation is None else generation == "Hopper"
 
 
 # Code of their own on the hub, or in Transformers, without a FlashAttention class, or (gpt-oss,

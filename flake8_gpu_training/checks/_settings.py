@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
-from flake8_gpu_training.checks._scale import gpu
+from flake8_gpu_training.checks._scale import has_flash_kernel
 from flake8_gpu_training.facts import Origin, Setting, Unknown
 from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
 from flake8_gpu_training.frameworks.registry import framework_of
@@ -78,5 +78,4 @@ def may_use_flash_attention(run: Run) -> bool:
     """Whether nothing speaks against a flash kernel: an older GPU, or an NPU."""
     if any(name.startswith(("ASCEND_", "NPU_")) for name in run.environment):
         return False
-    kind = gpu(run)
-    return kind is None or kind.flash_attention > 0
+    return has_flash_kernel(run)

@@ -29,8 +29,9 @@ from flake8_gpu_training.checks._programs import (
     says,
 )
 from flake8_gpu_training.checks._scale import (
+    architecture,
     billions,
-    gpu,
+    compiles_for_gpu,
     has_flash_kernel,
     has_no_flash_code,
     is_cuda,
@@ -55,6 +56,7 @@ _FLASH = {
     "flash_attention_4": "flash-attention-3",
 }
 _OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
+_NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
 _SMALL_BILLIONS = 0.4
 _LONG = 4096  # tokens from which attention takes a large part of a layer
 
@@ -79,7 +81,7 @@ def _flash_attention(run: Run) -> Judgement:
     if run.value("megatron") is True:
         return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
     if not is_cuda(run):
-        return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
+        return cannot_apply(_NOT_CUDA)
     if not has_flash_kernel(run):
         return _best_without_flash(setting, written)
     if written in ("auto", "flex_attention", "xformers", "sage"):
@@ -137,7 +139,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     dense = _packs(run)
     single = number(run, "micro_batch_size") == 1 and not dense
     priority = _flash_priority(written, dense, long and not single)
-    condition = "" if gpu(run) is not None else " (Ampere or newer)"
+    condition = "" if architecture(run) is not None else " (Ampere or newer)"
     explicit_sdpa = written == "sdpa" and setting.explicit
     answer = advise(
         run,
@@ -219,6 +221,8 @@ def _compile(run: Run) -> Judgement:
         return seen(called)
     if run.value("megatron") is True:
         return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
+    if not compiles_for_gpu(run):
+        return cannot_apply(_NOT_CUDA)
     if not setting.known:
         return cannot_tell(setting)
     obstacle = _compile_obstacle(run)
@@ -375,7 +379,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
     if spreads_layers(run):
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
     if not is_cuda(run):
-        return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
+        return cannot_apply(_NOT_CUDA)
     if text(run, "algorithm") not in (None, "pt", "sft"):
         return off(
             Text("RLHF 训练的 Liger 损失另有条件", "RLHF losses have conditions of their own")
@@ -475,6 +479,8 @@ def _fusion(run: Run) -> Judgement:
         return cannot_tell(setting)
     if name != "adamw_torch":
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
+    if not compiles_for_gpu(run):
+        return cannot_apply(_NOT_CUDA)
     if offloaded:
         why = Text("优化器在 CPU 上运行", "the optimizer runs on the CPU, offloaded")
         return cannot_apply(why)  # DeepSpeedCPUAdam updates the parameters there

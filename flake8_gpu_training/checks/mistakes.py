@@ -10,7 +10,16 @@ from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._judging import keyword_change, prefixed, spelled
 from flake8_gpu_training.checks._programs import calls
-from flake8_gpu_training.checks._scale import gpu, has_flash_kernel, is_ray, number, ranks, text
+from flake8_gpu_training.checks._scale import (
+    architecture,
+    gpu_text,
+    has_flash_kernel,
+    is_ray,
+    number,
+    ranks,
+    takes_flash_attention_3,
+    text,
+)
 from flake8_gpu_training.checks.base import (
     Change,
     Check,
@@ -25,7 +34,6 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
 from flake8_gpu_training.frameworks.transformers import configuration_class
-from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
 
@@ -481,7 +489,7 @@ def _packing_without_flash(run: Run) -> Iterator[Fault]:
     if has_flash_kernel(run) is False:
         yield Fault(
             _at(packed),
-            f"drop {packed.name}: it needs FlashAttention, which {run.hardware.gpu} lacks",
+            f"drop {packed.name}: it needs FlashAttention, which {gpu_text(run)} lacks",
             Text(f"{packed.name} 需要 flash attention", f"{packed.name} needs flash attention"),
             Text(f"该 GPU 上去掉 {packed.name}", f"drop {packed.name} on this GPU"),
             write(run, {packed.name: False}),
@@ -595,21 +603,17 @@ def _exclusive(run: Run) -> Iterator[Fault]:
 
 def _unsupported_attention(run: Run) -> Iterator[Fault]:
     attention = run.practice("attention")
-    if run.hardware.gpu is None or run.hardware.weak or attention.location is None:
+    generation = architecture(run)
+    if generation is None or run.hardware.weak or attention.location is None:
         return
-    name = run.hardware.gpu
-    architecture = architecture_named(name) or ""
-    kind = gpu(run)
-    written = text(run, "attention")
-    if written == "flash_attention_2" and architecture in ("Volta", "Turing"):
+    written, name = text(run, "attention"), gpu_text(run)
+    told = f"not {generation}" if name == generation else f"{name} is {generation}"
+    if written == "flash_attention_2" and generation in ("Pascal", "Volta", "Turing"):
         yield _attention_fault(
-            attention.location, f"FlashAttention-2 needs Ampere or newer, {name} is {architecture}"
+            attention.location, f"FlashAttention-2 needs Ampere or newer, {told}"
         )
-    hopper = kind is not None and kind.capability is not None and kind.capability[0] == 9
-    if written == "flash_attention_3" and kind is not None and not hopper:
-        yield _attention_fault(
-            attention.location, f"FlashAttention-3 needs Hopper, {name} is {architecture}"
-        )
+    if written == "flash_attention_3" and takes_flash_attention_3(run) is False:
+        yield _attention_fault(attention.location, f"FlashAttention-3 needs Hopper, {told}")
 
 
 def _attention_fault(location: Location, reason: str) -> Fault:
