@@ -29,6 +29,8 @@ _MECHANISMS = """
     deepspeed-json deepspeed-dict accelerate-yaml hostfile sourced-script called-script
     environment-file makefile dockerfile slurm pytorchjob mpijob kubernetes-job skypilot compose
     gpus-by-comment megatron-flags argument-file
+    config-by-environment arguments-from-dict yaml-anchors accelerate-plugin fsdp-json yacs
+    mmengine absl console-script lightning-cli import-module python-config
 """
 MECHANISMS = frozenset(_MECHANISMS.split())
 

@@ -518,9 +518,14 @@ def loading(run: Run) -> dict[str, Setting]:
             found[name] = setting
     found.update(_prefetch(loaders, found.get("dataloader_workers")))
     sizes = [_keyword(call, "batch_size", position=1) for call in loaders]
-    if len(loaders) == 1 and sizes[0] is not None and number(sizes[0].value) is not None:
+    if len(loaders) == 1 and sizes[0] is not None and _is_size(sizes[0].value):
         found["micro_batch_size"] = _given("micro_batch_size", sizes[0].value, loaders[0], sizes[0])
     return found
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a value is a number, or one of several by a branch."""
+    return bool(value.candidates) if isinstance(value, Unknown) else number(value) is not None
 
 
 def _prefetch(loaders: list[Call], workers: Optional[Setting]) -> dict[str, Setting]:

@@ -28,6 +28,13 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
+from flake8_gpu_training.runs.configured import (
+    configuration_of,
+    constructed,
+    filled_call,
+    with_configuration,
+)
+from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.hydra import composed
 from flake8_gpu_training.runs.launchers import Launch, of_unseen
 from flake8_gpu_training.runs.launching import described_by, started_by
@@ -345,7 +352,13 @@ class Assembly:
         documents = self._documents(program, given, command, origins.writer)
         configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
         namespace = namespace_of(program, given, tuple(configs))
-        composition = composed(program, given, self.reach.configuration, self.reach.head)
+        composition = composed(
+            program,
+            given,
+            self.reach.configuration,
+            self.reach.head,
+            command.environment if command is not None else {},
+        )
         if composition is not None:
             namespace = dataclasses.replace(namespace, configuration=composition.settings)
         defaults = globals_of(program)
@@ -354,7 +367,23 @@ class Assembly:
             namespace = dataclasses.replace(
                 namespace, values={**defaults, **namespace.values, **overrides}, overrides=overrides
             )
-        parts = self._script_parts(program, entry, given, namespace, configs, command, origins)
+        outcome = configuration_of(
+            program,
+            launch.arguments if launch is not None else (),
+            launch is not None and given.is_open,
+            namespace,
+            composition.settings if composition is not None else {},
+            command,
+            origins.writer,
+            self.reach,
+        )
+        if outcome is not None:
+            program = self.reach.extended(program, outcome.modules)
+        parts = self._script_parts(
+            program, entry, given, namespace, configs, command, origins, outcome
+        )
+        if outcome is not None:
+            entry = _configured(entry, outcome)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
         bound = [bind(file, namespace) for file in program.files]
@@ -364,6 +393,9 @@ class Assembly:
         parts.python = with_passed(followed, self.reach.signatures, namespace.resolve)
         if composition is not None:
             parts.files += [document.path for document in composition.documents]
+        if outcome is not None:
+            parts.files += [document.path for document in outcome.documents]
+            parts.python = with_configuration(parts.python, outcome)
         is_read = composition is not None and composition.is_whole
         if entry.framework != "generic" and is_unreadable(program) and not is_read:
             parts.is_open = True
@@ -392,6 +424,7 @@ class Assembly:
         configs: Sequence[Document],
         command: Optional[Command],
         origins: Origins,
+        outcome: Optional[Outcome] = None,
     ) -> _Parts:
         files = [*origins.files, command.location.path] if command is not None else []
         files += [file.path for file in program.files]
@@ -399,7 +432,11 @@ class Assembly:
         config: Optional[Document] = None
         layers: list[Mapping[str, Setting]] = []
         if entry.constructor is not None:
-            layers.append(constructor_settings(entry, program, namespace))
+            made = constructor_settings(entry, program, namespace)
+            if outcome is not None:
+                made = constructed(made, entry.constructor, outcome)
+                is_open = _configured(entry, outcome).is_open
+            layers.append(made)
         if entry.from_flags:
             layers.append(flag_settings(given))
             layers += [document_settings(document) for document in configs]
@@ -407,11 +444,13 @@ class Assembly:
             # Without a command the flags are out of sight.
             is_open = is_open or given.is_open or command is None
         elif entry.framework in ("generic", "videox_fun") and entry.constructor is None:
+            if outcome is not None:
+                layers.append(outcome.settings)
+            layers.append(namespace.configuration)
             layers.append(named_by_options(given.settings, program.options()))
             if entry.framework == "generic":
                 layers += [document_settings(document) for document in configs]
             layers.append(namespace.overrides)
-            layers.append(namespace.configuration)
             layers.append(
                 {
                     name: setting
@@ -694,6 +733,15 @@ def with_profile(run: Run) -> Run:
     from flake8_gpu_training.frameworks.registry import framework_of
 
     return dataclasses.replace(run, profile=framework_of(run.framework).profile(run))
+
+
+def _configured(entry: Entry, outcome: Outcome) -> Entry:
+    """``entry`` with its constructor's arguments filled in."""
+    if entry.constructor is None:
+        return entry
+    filled = filled_call(entry.constructor, outcome)
+    is_open = entry.is_open and (filled.is_open or not entry.constructor.is_open)
+    return dataclasses.replace(entry, constructor=filled, is_open=is_open)
 
 
 def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:

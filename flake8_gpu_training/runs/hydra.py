@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
-from flake8_gpu_training.facts import Call, Document, Node, Setting, Unknown, known
+from flake8_gpu_training.facts import EMPTY, Call, Document, Node, Setting, Unknown, known
+from flake8_gpu_training.runs.interpolation import is_reference, resolved, yaml_1_2
 from flake8_gpu_training.runs.python_entry import Program
-from flake8_gpu_training.runs.settings import Arguments, document_settings, renamed
+from flake8_gpu_training.runs.settings import Arguments, document_settings, renamed, typed
 
 MAX_FILES = 60
 MAX_DEPTH = 6
+MAX_PASSES = 3
+"""Times that the defaults lists are gone through, until no ``override`` changes a choice."""
 _PACKAGE = re.compile(r"^\s*#\s*@package:?\s+(\S+)", re.MULTILINE)
 
 Read = Callable[[str], Optional[Document]]
@@ -35,7 +38,13 @@ class Composition:
     is_whole: bool = True
 
 
-def composed(program: Program, given: Arguments, read: Read, head: Head) -> Optional[Composition]:
+def composed(
+    program: Program,
+    given: Arguments,
+    read: Read,
+    head: Head,
+    environment: Mapping[str, Setting] = EMPTY,
+) -> Optional[Composition]:
     """The configuration of the script's ``@hydra.main``; None when there is none to read."""
     main = next((call for call in program.script.calls if call.name == "hydra.main"), None)
     if main is None:
@@ -45,14 +54,31 @@ def composed(program: Program, given: Arguments, read: Read, head: Head) -> Opti
     if folder is None or name is None:
         return None
     root = posixpath.normpath(posixpath.join(posixpath.dirname(program.script.path), folder))
-    composer = _Composer(root, given.settings, read, head)
-    composer.add(name, "", 0)
-    if not composer.made.documents:
+    sweeps = "multirun" in given.settings or "m" in given.settings
+    overrides = {
+        key: _swept(setting) if sweeps else _read(setting)
+        for key, setting in given.settings.items()
+    }
+    deleted = _deleted(given)
+    overridden: dict[str, Any] = {}
+    for _ in range(MAX_PASSES):
+        composer = _Composer(root, overrides, deleted, overridden, read, head)
+        composer.add(name, "", 0)
+        composer.add_appended()
+        if composer.found == overridden:
+            break
+        overridden = composer.found
+    made = composer.made
+    if not made.documents:
         return None
-    for key, setting in given.settings.items():
+    for key, setting in overrides.items():
         if key not in composer.chosen:
-            composer.made.settings[key] = setting
-    return composer.made
+            made.settings[key] = setting
+    for name in deleted:
+        for key in [k for k in made.settings if k == name or k.startswith(f"{name}.")]:
+            del made.settings[key]
+    made.settings = _resolved(made.settings, environment)
+    return made
 
 
 def _named(main: Call, given: Arguments, keyword: str, flags: tuple[str, ...]) -> Optional[str]:
@@ -66,61 +92,151 @@ def _named(main: Call, given: Arguments, keyword: str, flags: tuple[str, ...]) -
     return argument.value if argument is not None and isinstance(argument.value, str) else None
 
 
+def _deleted(given: Arguments) -> frozenset[str]:
+    """What ``~name`` and ``~name=value`` take away."""
+    words = [word.text for word in given.positional]
+    return frozenset(word[1:].partition("=")[0] for word in words if word.startswith("~"))
+
+
+def _read(setting: Setting) -> Setting:
+    """An override's value as Hydra's grammar has it."""
+    value = setting.value
+    if isinstance(value, str):
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        value = value[1:-1] if quoted else None if value == "null" else value
+    return setting if value is setting.value else dataclasses.replace(setting, value=value)
+
+
+def _swept(setting: Setting) -> Setting:
+    """An override of ``--multirun``: several values, separated by commas, are tried in turn."""
+    value = setting.value
+    if isinstance(value, str) and re.match(r"(?:range|choice|interval|glob|shuffle|tag)\(", value):
+        return dataclasses.replace(setting, value=Unknown(value))
+    if isinstance(value, str) and "," in value and value[0] not in "[{'\"":
+        several = tuple(typed(part.strip()) for part in value.split(","))
+        return dataclasses.replace(setting, value=Unknown(value, several))
+    return _read(setting)
+
+
+def _resolved(
+    settings: Mapping[str, Setting], environment: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """``settings`` with references to each other and to the environment resolved."""
+    depth = 0
+
+    def environ(name: str) -> Any:
+        setting = environment.get(name)
+        if setting is None or not setting.known:
+            return None if setting is None else setting.value
+        return str(setting.value)
+
+    def lookup(path: tuple[str, ...]) -> Any:
+        nonlocal depth
+        setting = settings.get(".".join(path))
+        if setting is None or depth > MAX_DEPTH:
+            return Unknown(".".join(path))
+        if not is_reference(setting.value):
+            return setting.value
+        depth += 1
+        found = resolved(setting.value, path, lookup, environ)
+        depth -= 1
+        return found
+
+    found: dict[str, Setting] = {}
+    for name, setting in settings.items():
+        if is_reference(setting.value):
+            value = resolved(setting.value, name.split("."), lookup, environ)
+            setting = dataclasses.replace(setting, value=value, text="", value_location=None)
+        found[name] = setting
+    return found
+
+
 class _Composer:
-    def __init__(self, root: str, overrides: Mapping[str, Setting], read: Read, head: Head) -> None:
+    def __init__(
+        self,
+        root: str,
+        overrides: Mapping[str, Setting],
+        deleted: frozenset[str],
+        overridden: Mapping[str, Any],
+        read: Read,
+        head: Head,
+    ) -> None:
         self.root = root
         self.overrides = overrides
+        self.deleted = deleted
+        self.overridden = overridden
+        """Choices that ``override`` entries make, by group."""
         self.read = read
         self.head = head
         self.made = Composition()
         self.chosen: set[str] = set()
         """Overrides that choose a file (``trainer=big``), and so are no settings."""
+        self.found: dict[str, Any] = {}
+        """Choices of the ``override`` entries met in this pass."""
 
-    def add(self, name: str, package: str, depth: int) -> None:
+    def add(self, name: str, package: str, depth: int, optional: bool = False) -> None:
         """Add the configuration ``name`` (from the root, without its ending) at ``package``."""
         stem = name[: -len(".yaml")] if name.endswith(".yaml") else name
         path = posixpath.normpath(posixpath.join(self.root, f"{stem}.yaml"))
         document = self.read(path)
         if document is None or depth > MAX_DEPTH or len(self.made.documents) >= MAX_FILES:
-            self.made.is_whole = False
+            self.made.is_whole = self.made.is_whole and optional
             return
         self.made.documents.append(document)
         package = self._package(path, package)
         group = posixpath.dirname(stem)
-        for kind, value, place in _defaults(document.root):
-            if kind == "_self_":
+        entries = list(_defaults(document.root))
+        for entry in entries:
+            if entry.name == "_self_":
                 self._own(document, package)
-            elif value is not None:
-                self._default(kind, value, place, group, package, depth)
-        if not any(kind == "_self_" for kind, _, _ in _defaults(document.root)):
+            elif entry.is_override:
+                self.found.setdefault(_folder(entry, group), entry.value)
+            else:
+                self._default(entry, group, package, depth)
+        if not any(entry.name == "_self_" for entry in entries):
             self._own(document, package)
 
-    def _default(
-        self, kind: str, value: Any, place: str, group: str, package: str, depth: int
-    ) -> None:
+    def add_appended(self) -> None:
+        """Files that ``+group=name`` adds to the end of the defaults list."""
+        for name, setting in self.overrides.items():
+            if name in self.chosen or not isinstance(setting.value, str):
+                continue
+            group, _, place = name.partition("@")
+            path = posixpath.join(self.root, group, f"{setting.value}.yaml")
+            if self.read(posixpath.normpath(path)) is not None:
+                self.chosen.add(name)
+                self.add(posixpath.join(group, setting.value), place or group.replace("/", "."), 1)
+
+    def _default(self, entry: _Default, group: str, package: str, depth: int) -> None:
         """An entry of a defaults list: a file, or a group and which of its files."""
-        if not kind:
-            self.add(posixpath.join(group, str(value)), package, depth + 1)
+        if not entry.name:
+            absolute = str(entry.value).startswith("/")
+            base = "" if absolute else group
+            target = _target(entry, package, package)
+            self.add(posixpath.join(base, str(entry.value).lstrip("/")), target, depth + 1)
             return
-        absolute = kind.startswith("/")
-        folder = kind.lstrip("/") if absolute else posixpath.join(group, kind)
-        override = self.overrides.get(folder) or self.overrides.get(folder.replace("/", "."))
-        if override is not None:
-            self.chosen.add(override.name)
-            value = override.value
-        names = value if isinstance(value, list) else [value]
-        inner = (kind.lstrip("/") if absolute else kind).replace("/", ".")
-        if place == "_global_":
-            target = ""
-        elif place:
-            target = f"{package}.{place}" if package and not absolute else place
-        else:
-            target = f"{package}.{inner}" if package and not absolute else inner
-        for name in names:
-            if not isinstance(name, str) or "${" in name:
+        folder = _folder(entry, group)
+        inner = entry.name.lstrip("/").replace("/", ".")
+        value = self._choice(entry, folder)
+        if folder in self.deleted or value is None:
+            return
+        lead = "" if entry.name.startswith("/") or not package else f"{package}."
+        target = _target(entry, f"{lead}{inner}", package)
+        for name in value if isinstance(value, list) else [value]:
+            if not isinstance(name, str) or "${" in name or name == "???":
                 self.made.is_whole = False
             else:
-                self.add(posixpath.join(folder, name), target, depth + 1)
+                self.add(posixpath.join(folder, name), target, depth + 1, entry.is_optional)
+
+    def _choice(self, entry: _Default, folder: str) -> Any:
+        """The file of a group: the command line wins over ``override`` entries."""
+        names = [f"{folder}@{entry.package}"] if entry.package else []
+        names += [folder, folder.replace("/", ".")]
+        for name in names:
+            if name in self.overrides:
+                self.chosen.add(name)
+                return self.overrides[name].value
+        return self.overridden.get(folder, entry.value)
 
     def _package(self, path: str, package: str) -> str:
         match = _PACKAGE.search(self.head(path))
@@ -134,27 +250,58 @@ class _Composer:
             if name.partition(".")[0] == "defaults" or isinstance(setting.value, dict):
                 continue
             made = renamed(setting, lead + name)
-            if isinstance(made.value, str) and "${" in made.value:
-                made = dataclasses.replace(made, value=Unknown(made.value))
+            if "${" in made.text:  # the other files may change what it refers to
+                made = dataclasses.replace(made, value=made.text)
+            elif made.value == "???":  # the command line has to set it
+                continue
+            else:
+                made = dataclasses.replace(made, value=yaml_1_2(made.value))
             self.made.settings[made.name] = made
 
 
-def _defaults(root: Node) -> Iterator[tuple[str, Any, str]]:
-    """Entries of the defaults list: group ("" for a plain file), choice, package."""
-    entry = root.mapping.get("defaults")
-    for item in entry.node.items if entry is not None else ():
+@dataclass(frozen=True)
+class _Default:
+    """An entry of a defaults list: group ("" for a plain file), choice, package."""
+
+    name: str
+    value: Any
+    package: str = ""
+    is_override: bool = False
+    is_optional: bool = False
+
+
+def _folder(entry: _Default, group: str) -> str:
+    """The folder of a group that is named within a file of ``group``."""
+    absolute = entry.name.startswith("/")
+    return entry.name.lstrip("/") if absolute else posixpath.join(group, entry.name)
+
+
+def _target(entry: _Default, usual: str, parent: str) -> str:
+    """The package of an entry: ``usual`` unless the entry says otherwise."""
+    if entry.package == "_global_":
+        return ""
+    if entry.package == "_here_":
+        return parent
+    if not entry.package or entry.package == "_group_":
+        return usual
+    return f"{parent}.{entry.package}" if parent else entry.package
+
+
+def _defaults(root: Node) -> Iterator[_Default]:
+    """The defaults list of a file."""
+    listed = root.mapping.get("defaults")
+    for item in listed.node.items if listed is not None else ():
         if item.kind == "scalar" and isinstance(item.value, str):
-            if item.value == "_self_":
-                yield "_self_", None, ""
-            else:
-                name, _, place = item.value.partition("@")
-                yield "", name, place
+            name, _, place = item.value.partition("@")
+            yield _Default("_self_", None) if name == "_self_" else _Default("", name, place)
             continue
         for key, inner in item.mapping.items():
             words = key.split()
-            if words[:1] == ["override"] and len(words) > 1:
+            if not words:
                 continue
-            name, _, place = words[-1].partition("@") if words else ("", "", "")
+            name, _, place = words[-1].partition("@")
             value = inner.node.plain()
             if name and known(value):
-                yield name, value, place
+                yield _Default(
+                    name, value, place, "override" in words[:-1], "optional" in words[:-1]
+                )

@@ -340,6 +340,11 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
         if is_step or call.name == "deepspeed.initialize":
             yield Entry(framework, RunKind.TRAIN, call.location)
             return
+    if _imports(program.script, "hydra"):  # its configuration makes the trainer
+        for call in program.script.calls:
+            if call.name.endswith("trainer.fit"):
+                yield Entry(framework, RunKind.TRAIN, call.location)
+                return
 
 
 def _uses_torch(file: PythonFile) -> bool:

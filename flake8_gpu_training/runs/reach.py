@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 import re
 from collections.abc import Iterable, Sequence
@@ -42,6 +43,7 @@ class Reach:
         self._hostfiles: dict[str, Optional[Slots]] = {}
         self._paths = frozenset(project.files)
         self._signatures: dict[str, Signatures] = {}
+        self._sources: dict[str, Optional[bytes]] = {}
 
     # --- scripts ---
 
@@ -109,6 +111,32 @@ class Reach:
                     waiting.append(module)
         return Program(tuple(found.values()))
 
+    def extended(self, program: Program, paths: Iterable[str]) -> Program:
+        """``program`` with more modules, and what they lead to."""
+        found = {file.path: file for file in program.files}
+        for path in paths:
+            more = self.program(path) if path not in found else None
+            for file in more.files if more is not None else ():
+                if len(found) < MAX_MODULES:
+                    found.setdefault(file.path, file)
+        return dataclasses.replace(program, files=tuple(found.values()))
+
+    def module(self, dotted: str, level: int, near: str) -> Optional[str]:
+        """Path of the module that the file ``near`` imports; ``level`` counts leading dots."""
+        folder = posixpath.dirname(near)
+        path = dotted.replace(".", "/")
+        if level:
+            for _ in range(level - 1):
+                folder = posixpath.dirname(folder)
+            path = posixpath.join(folder, path) if path else folder
+            candidates = [f"{path}.py", f"{path}/__init__.py"]
+            return next((c for c in candidates if c in self._paths), None)
+        for candidate in (f"{path}.py", f"{path}/__init__.py"):
+            found = self._module_path(candidate, folder)
+            if found is not None:
+                return found
+        return None
+
     def _modules(self, file: PythonFile) -> Iterable[PythonFile]:
         folder = posixpath.dirname(file.path)
         for candidates in local_modules(file):
@@ -165,13 +193,23 @@ class Reach:
         return self._signatures[path]
 
     def _read_signatures(self, path: str) -> Signatures:
+        data = self.source(path)
+        return read_signatures(data) if data is not None else Signatures()
+
+    def source(self, path: str) -> Optional[bytes]:
+        """The bytes of the project's Python file at ``path``."""
+        if path not in self._sources:
+            self._sources[path] = self._read_source(path)
+        return self._sources[path]
+
+    def _read_source(self, path: str) -> Optional[bytes]:
         if path not in self._paths or not path.endswith(".py"):
-            return Signatures()
+            return None
         try:
             with (self.project.root / path).open("rb") as file:
-                return read_signatures(file.read(MAX_BYTES + 1))
+                return file.read(MAX_BYTES + 1)
         except (OSError, ValueError):
-            return Signatures()
+            return None
 
     def head(self, path: str) -> str:
         """The first lines of the project's file at ``path``."""

@@ -1,0 +1,332 @@
+"""Goes through statements: assignments, branches, loops, definitions, imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Optional, Union
+
+from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.runs._followed import (
+    Class,
+    External,
+    Frame,
+    Function,
+    Imported,
+    Module,
+    Table,
+    bare,
+    items_of,
+    joined,
+)
+from flake8_gpu_training.runs._followed_expressions import MAX_ITEMS, Expressions
+from flake8_gpu_training.runs._followed_operators import arithmetic, text_of
+
+NEXT, END, BREAK, CONTINUE, RAISE = "next", "end", "break", "continue", "raise"
+"""How a block ends: it goes on, returns, leaves or goes on with a loop, or fails."""
+_RECORDS = ("BaseModel", "BaseSettings", "NamedTuple")
+_Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+
+class Statements(Expressions):
+    """The statements of :class:`.following.Follower`."""
+
+    def put(self, owner: Any, key: Any, value: Any) -> None:
+        """Set a key or attribute of what may be a table."""
+        raise NotImplementedError
+
+    def drop(self, table: Table, key: Any) -> None:
+        """Take ``key`` out of a table."""
+        raise NotImplementedError
+
+    def module_of(self, dotted: str, level: int, near: str) -> Optional[Module]:
+        """The project's module of that name, as the file ``near`` imports it."""
+        raise NotImplementedError
+
+    def block(self, body: Sequence[ast.stmt], frame: Frame) -> str:
+        """Go through statements; how the block ends."""
+        for statement in body:
+            self.step()
+            handler = getattr(self, f"_do_{type(statement).__name__.lower()}", None)
+            flow = handler(statement, frame) if handler is not None else NEXT
+            if flow != NEXT:
+                return str(flow)
+        return NEXT
+
+    # --- values and names ---
+
+    def _do_expr(self, node: ast.Expr, frame: Frame) -> str:
+        return RAISE if self.value(node.value, frame) == External("exit") else NEXT
+
+    def _do_assign(self, node: ast.Assign, frame: Frame) -> str:
+        value = self.value(node.value, frame)
+        for target in node.targets:
+            self.assign(target, value, frame)
+        return NEXT
+
+    def _do_annassign(self, node: ast.AnnAssign, frame: Frame) -> str:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, frame), frame)
+        return NEXT
+
+    def _do_augassign(self, node: ast.AugAssign, frame: Frame) -> str:
+        old = self.value(ast.copy_location(_read(node.target), node.target), frame)
+        new = self.value(node.value, frame)
+        self.assign(node.target, arithmetic(node.op, old, new, node), frame)
+        return NEXT
+
+    def _do_delete(self, node: ast.Delete, frame: Frame) -> str:
+        for target in node.targets:
+            if isinstance(target, ast.Attribute):
+                key: Any = target.attr
+            elif isinstance(target, ast.Subscript):
+                key = bare(self.value(target.slice, frame))
+            else:
+                continue
+            owner = self.value(target.value, frame)
+            if isinstance(owner, Table):
+                self.drop(owner, key)
+        return NEXT
+
+    def _do_global(self, node: ast.Global, frame: Frame) -> str:
+        frame.shared.update(node.names)
+        return NEXT
+
+    def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        """Bind a target to a value."""
+        if isinstance(target, ast.Name):
+            self._bind(target.id, value, frame)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            items = items_of(value)
+            fits = items is not None and len(items) == len(target.elts)
+            for index, inner in enumerate(target.elts):
+                item = items[index] if items is not None and fits else Unknown(text_of(inner))
+                self.assign(inner, item, frame)
+        elif isinstance(target, ast.Starred):
+            self.assign(target.value, Unknown(text_of(target)), frame)
+        elif isinstance(target, ast.Attribute):
+            self.put(self.value(target.value, frame), target.attr, value)
+        elif isinstance(target, ast.Subscript):
+            owner = self.value(target.value, frame)
+            self.put(owner, bare(self.value(target.slice, frame)), value)
+
+    def _bind(self, name: str, value: Any, frame: Frame) -> None:
+        if name not in frame.shared:
+            frame.names[name] = value
+            return
+        names = frame.module.names
+        names[name] = joined(names[name], value) if self.doubt and name in names else value
+
+    # --- branches and loops ---
+
+    def _do_return(self, node: ast.Return, frame: Frame) -> str:
+        frame.returned.append(None if node.value is None else self.value(node.value, frame))
+        return END
+
+    def _do_raise(self, node: ast.Raise, frame: Frame) -> str:
+        return RAISE
+
+    def _do_break(self, node: ast.Break, frame: Frame) -> str:
+        return BREAK
+
+    def _do_continue(self, node: ast.Continue, frame: Frame) -> str:
+        return CONTINUE
+
+    def _do_if(self, node: ast.If, frame: Frame) -> str:
+        truth = self.truth(node.test, frame)
+        if truth is not None:
+            return self.block(node.body if truth else node.orelse, frame)
+        return self._either([node.body, node.orelse], frame)
+
+    def _do_match(self, node: Any, frame: Frame) -> str:
+        self.value(node.subject, frame)
+        return self._either([*(case.body for case in node.cases), []], frame)
+
+    def _either(self, bodies: Sequence[Sequence[ast.stmt]], frame: Frame) -> str:
+        """Go through bodies of which one is run, nobody knows which."""
+        before = dict(frame.names)
+        ends: list[tuple[str, dict[str, Any]]] = []
+        self.doubt += 1
+        for body in bodies:
+            _reset(frame.names, before)
+            flow = self.block(body, frame)
+            ends.append((flow, dict(frame.names)))
+        self.doubt -= 1
+        going = [names for flow, names in ends if flow == NEXT]
+        left = [flow for flow, _ in ends if flow not in (NEXT, RAISE)]
+        if not going:
+            return left[0] if left else RAISE
+        if left:
+            # What follows is done only when the branch that leaves was not taken.
+            frame.doubts += 1
+            self.doubt += 1
+        _reset(frame.names, _joined_names(going))
+        return NEXT
+
+    def _do_for(self, node: Union[ast.For, ast.AsyncFor], frame: Frame) -> str:
+        items = items_of(self.value(node.iter, frame))
+        if items is None or len(items) > MAX_ITEMS:
+            return self._unknown_loop(node.target, node.body, frame)
+        for item in items:
+            self.assign(node.target, item, frame)
+            flow = self.block(node.body, frame)
+            if flow == BREAK:
+                return NEXT
+            if flow in (END, RAISE):
+                return flow
+        return self.block(node.orelse, frame)
+
+    _do_asyncfor = _do_for
+
+    def _do_while(self, node: ast.While, frame: Frame) -> str:
+        if self.truth(node.test, frame) is False:
+            return self.block(node.orelse, frame)
+        return self._unknown_loop(None, node.body, frame)
+
+    def _unknown_loop(
+        self, target: Optional[ast.expr], body: Sequence[ast.stmt], frame: Frame
+    ) -> str:
+        before = dict(frame.names)
+        self.doubt += 1
+        # What the body changes is not known in it, since it may be done again.
+        for name in _assigned_names(body):
+            if name in frame.names:
+                frame.names[name] = Unknown(name)
+        if target is not None:
+            self.assign(target, Unknown(text_of(target)), frame)
+        self.block(body, frame)
+        self.doubt -= 1
+        _reset(frame.names, _joined_names([before, dict(frame.names)]))
+        return NEXT
+
+    def _do_with(self, node: Union[ast.With, ast.AsyncWith], frame: Frame) -> str:
+        for item in node.items:
+            value = self.value(item.context_expr, frame)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, value, frame)
+        return self.block(node.body, frame)
+
+    _do_asyncwith = _do_with
+
+    def _do_try(self, node: ast.Try, frame: Frame) -> str:
+        before = dict(frame.names)
+        flow = self.block(node.body, frame)
+        if flow == NEXT:
+            flow = self.block(node.orelse, frame)
+        after = dict(frame.names)
+        for handler in node.handlers:
+            if not _matters(handler):
+                continue
+            _reset(frame.names, before)
+            self.doubt += 1
+            ended = self.block(handler.body, frame)
+            self.doubt -= 1
+            if ended == NEXT and flow == RAISE:
+                after, flow = dict(frame.names), NEXT
+            elif ended == NEXT:
+                after = _joined_names([after, frame.names])
+        _reset(frame.names, after)
+        last = self.block(node.finalbody, frame)
+        return flow if last == NEXT else last
+
+    # --- definitions and imports ---
+
+    def _do_import(self, node: ast.Import, frame: Frame) -> str:
+        for item in node.names:
+            dotted = item.name if item.asname else item.name.partition(".")[0]
+            frame.names[item.asname or dotted] = Imported(dotted)
+        return NEXT
+
+    def _do_importfrom(self, node: ast.ImportFrom, frame: Frame) -> str:
+        for item in node.names:
+            if item.name != "*":
+                name = item.asname or item.name
+                frame.names[name] = Imported(node.module or "", item.name, node.level)
+                continue
+            module = self.module_of(node.module or "", node.level, frame.module.path)
+            names = module.names if module is not None else {}
+            frame.names.update({n: v for n, v in names.items() if not n.startswith("_")})
+        return NEXT
+
+    def _do_functiondef(self, node: _Def, frame: Frame) -> str:
+        frame.names[node.name] = self.function(node, frame)
+        return NEXT
+
+    _do_asyncfunctiondef = _do_functiondef
+
+    def function(self, node: Union[_Def, ast.Lambda], frame: Frame) -> Function:
+        """A function as it is defined, its defaults evaluated."""
+        arguments = node.args
+        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        count = len(arguments.defaults)
+        pairs = [*zip(names[len(names) - count :], arguments.defaults)]
+        pairs += [
+            (item.arg, default)
+            for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults)
+            if default is not None
+        ]
+        defaults = {name: self.value(default, frame) for name, default in pairs}
+        decorators = () if isinstance(node, ast.Lambda) else _decorators(node)
+        closure = frame.names if frame.function is not None else {}
+        return Function(node, frame.module, defaults, tuple(decorators), None, closure)
+
+    def _do_classdef(self, node: ast.ClassDef, frame: Frame) -> str:
+        bases = tuple(self.value(base, frame) for base in node.bases)
+        last = [base.name.rpartition(".")[2] for base in bases if isinstance(base, External)]
+        is_record = any(name in _RECORDS for name in last) or any(
+            name.endswith(("dataclass", "define", "attrs", "attr.s")) for name in _decorators(node)
+        )
+        fields = {
+            item.target.id: item.value
+            for item in node.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        }
+        inner = Frame(frame.module, {})
+        self.block(node.body, inner)
+        made = Class(node.name, frame.module, bases, inner.names, fields, is_record)
+        frame.names[node.name] = made
+        return NEXT
+
+
+def _decorators(node: Union[_Def, ast.ClassDef]) -> list[str]:
+    return [text_of(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list]
+
+
+def _read(target: Union[ast.Name, ast.Attribute, ast.Subscript]) -> ast.expr:
+    """The target of ``+=`` as an expression that is read."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    if isinstance(target, ast.Attribute):
+        return ast.Attribute(target.value, target.attr, ast.Load())
+    return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+def _reset(names: dict[str, Any], to: Mapping[str, Any]) -> None:
+    """Make ``names`` equal to ``to``, in place: closures and modules hold on to it."""
+    kept = dict(to)
+    names.clear()
+    names.update(kept)
+
+
+def _joined_names(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found = dict(states[0])
+    for state in states[1:]:
+        for name, value in state.items():
+            found[name] = joined(found[name], value) if name in found else value
+    return found
+
+
+def _matters(handler: ast.ExceptHandler) -> bool:
+    """Whether an exception handler makes up for what failed, imports aside."""
+    kind = text_of(handler.type) if handler.type is not None else ""
+    if "ImportError" in kind or "ModuleNotFoundError" in kind:
+        return False
+    changes = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+    return any(isinstance(child, changes) for item in handler.body for child in ast.walk(item))
+
+
+def _assigned_names(body: Sequence[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id

@@ -1,0 +1,211 @@
+"""Fills in what a program's configuration files decide, by following how it reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import (
+    Argument,
+    Call,
+    Command,
+    Document,
+    Location,
+    Origin,
+    PythonFile,
+    Setting,
+    Unknown,
+    Word,
+    known,
+)
+from flake8_gpu_training.runs._followed import (
+    HOME,
+    Given,
+    Placed,
+    Table,
+    plain,
+    put_dotted,
+    setting_of,
+)
+from flake8_gpu_training.runs.following import Outcome, World, followed
+from flake8_gpu_training.runs.python_entry import FRAMEWORK_PACKAGES, Namespace, Program
+from flake8_gpu_training.runs.reach import Reach, Writer
+from flake8_gpu_training.runs.settings import parse_arguments
+
+_READS = re.compile(
+    rb"\b(?:safe_load|full_load|unsafe_load|yaml\.load|YAML|json5?\.loads?|toml\w*\.loads?|OmegaConf"
+    rb"|merge_from_file|fromfile|hydra|import_module|run_path|parse_yaml_file|parse_json_file"
+    rb"|\*\*\w+|(?:add|DEFINE)_config_file)\b"
+)
+"""Words of programs whose configuration is worth following."""
+_SPREADS = re.compile(rb"[(,]\s*\*\*")
+
+
+def configuration_of(
+    program: Program,
+    words: Sequence[Word],
+    is_open: bool,
+    namespace: Namespace,
+    composition: Mapping[str, Setting],
+    command: Optional[Command],
+    writer: Writer,
+    reach: Reach,
+) -> Optional[Outcome]:
+    """What following ``program`` tells; None when it reads no configuration, or too much."""
+    sources = [reach.source(file.path) or b"" for file in program.files]
+    if not any(_READS.search(source) or _SPREADS.search(source) for source in sources):
+        return None
+    texts = tuple(word.text for word in words if known(word.value))
+    world = World(
+        options=namespace.values,
+        environment=command.environment if command is not None else {},
+        document=_Documents(reach, command, writer).find,
+        source=reach.source,
+        module=_Modules(reach, command).find,
+        words=texts,
+        pairs=parse_arguments(words, key_value=True).settings,
+        is_open=is_open or len(texts) < len(words),
+        configuration=_table(composition) if composition else None,
+    )
+    return followed(program.script.path, world)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Documents:
+    reach: Reach
+    command: Optional[Command]
+    writer: Writer
+
+    def find(self, name: str, near: str) -> Optional[Document]:
+        if name.startswith(f"{HOME}/"):
+            return self.reach.configuration(posixpath.normpath(name[len(HOME) + 1 :]))
+        return self.reach.document(name, self.command, self.writer, near)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Modules:
+    reach: Reach
+    command: Optional[Command]
+
+    def find(self, name: str, level: int, near: str) -> Optional[str]:
+        """Path of a module: ``level`` as in ``ast.ImportFrom``, -1 when ``name`` is a path."""
+        if level < 0:
+            if name.startswith(f"{HOME}/"):
+                return self.reach.file(posixpath.normpath(name[len(HOME) + 1 :]), None)
+            return self.reach.file(name, self.command, near)
+        if level == 0 and name.partition(".")[0] in FRAMEWORK_PACKAGES:
+            return None
+        return self.reach.module(name, level, near)
+
+
+def _table(settings: Mapping[str, Setting]) -> Table:
+    made = Table()
+    made.omega = True
+    for name, setting in settings.items():
+        put_dotted(made, name, Placed(setting.value, setting))
+    return made
+
+
+# --- facts ------------------------------------------------------------------------------
+
+
+def with_configuration(files: Iterable[PythonFile], outcome: Outcome) -> tuple[PythonFile, ...]:
+    """``files`` with arguments filled in that configuration files decide."""
+    filled = [_filled(file, outcome) for file in files]
+    made = [_instantiated(*target) for target in outcome.targets]
+    if made and filled:
+        filled[0] = dataclasses.replace(filled[0], calls=(*filled[0].calls, *made))
+    return tuple(filled)
+
+
+def _filled(file: PythonFile, outcome: Outcome) -> PythonFile:
+    calls = tuple(filled_call(call, outcome) for call in file.calls)
+    if all(new is old for new, old in zip(calls, file.calls)):
+        return file
+    return dataclasses.replace(file, calls=calls)
+
+
+def given_to(call: Call, outcome: Outcome) -> Optional[Given]:
+    """The arguments that ``call`` was seen to be given, when it was."""
+    if call.end is None:
+        return None
+    return outcome.calls.get((call.location.path, call.end.line, call.end.column))
+
+
+def filled_call(call: Call, outcome: Outcome) -> Call:
+    """``call`` with its unknown arguments filled in, and those of a known ``**config``."""
+    given = given_to(call, outcome)
+    if given is None:
+        return call
+    positional = tuple(
+        _argument(argument, given.positional[index]) if index < len(given.positional) else argument
+        for index, argument in enumerate(call.positional)
+    )
+    keywords = {
+        name: _argument(argument, given.keywords[name]) if name in given.keywords else argument
+        for name, argument in call.keywords.items()
+    }
+    is_open = call.is_open
+    if is_open:
+        is_open = given.is_open
+        for name, value in given.keywords.items():
+            if name not in keywords:
+                keywords[name] = _spread(name, value, call)
+    unchanged = (
+        is_open == call.is_open
+        and all(new is old for new, old in zip(positional, call.positional))
+        and all(keywords[name] is call.keywords.get(name) for name in keywords)
+    )
+    if unchanged:
+        return call
+    return dataclasses.replace(
+        call, positional=positional, keywords=MappingProxyType(keywords), is_open=is_open
+    )
+
+
+def _argument(argument: Argument, value: Any) -> Argument:
+    if known(argument.value):
+        return argument
+    found = plain(value)
+    if isinstance(found, Unknown) and not found.candidates:
+        return argument
+    if isinstance(found, Unknown):
+        found = dataclasses.replace(found, reason=argument.text or found.reason)
+    return dataclasses.replace(argument, value=found)
+
+
+def _spread(name: str, value: Any, call: Call) -> Argument:
+    """An argument that stands in no call: it came with ``**config``."""
+    setting = setting_of(name, value)
+    place = setting.location if setting is not None else None
+    return Argument(plain(value), place or call.location)
+
+
+def _instantiated(dotted: str, given: Given, table: Table) -> Call:
+    """A call that a ``_target_`` of a configuration stands for."""
+    target = table.entries["_target_"]
+    place = target.setting.location if isinstance(target, Placed) else None
+    location = place or Location("")
+    call = Call(dotted, location, is_open=given.is_open)
+    keywords = {name: _spread(name, value, call) for name, value in given.keywords.items()}
+    return dataclasses.replace(call, keywords=MappingProxyType(keywords))
+
+
+def constructed(found: Mapping[str, Setting], call: Call, outcome: Outcome) -> dict[str, Setting]:
+    """``found``, settings of a constructor's arguments, with the unknown ones filled in."""
+    given = given_to(call, outcome)
+    settings = dict(found)
+    for name, value in given.keywords.items() if given is not None else ():
+        setting = setting_of(name, value)
+        old = settings.get(name)
+        if setting is None or (old is not None and old.known):
+            continue
+        if setting.location is None:
+            place = old.location if old is not None else call.location
+            setting = dataclasses.replace(setting, location=place, origin=Origin.CONSTRUCTOR)
+        settings[name] = setting
+    return settings
