@@ -24,7 +24,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, Origin, ProblemKind, Setting, Unknown
+from flake8_gpu_training.facts import Call, Import, Origin, ProblemKind, Setting, Unknown
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -66,6 +66,13 @@ def seen(call: Call, variant: str = "") -> Judgement:
     """The practice is on, since the program makes this call."""
     current = Text(f"代码中调用了 {call.name}", f"the program calls {call.name}")
     evidence = (Evidence(call.name, call.location),)
+    return Judgement(Status.ENABLED, variant, evidence=evidence, current=current)
+
+
+def imported(found: Import, variant: str = "") -> Judgement:
+    """The practice is on, since the program imports this."""
+    current = Text(f"代码导入了 {found.dotted}", f"the program imports {found.dotted}")
+    evidence = (Evidence(f"import {found.dotted}", found.location),)
     return Judgement(Status.ENABLED, variant, evidence=evidence, current=current)
 
 

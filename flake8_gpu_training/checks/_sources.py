@@ -23,6 +23,7 @@ MIXED_PRECISION = "Mixed Precision Training (Micikevicius et al., 2018), arXiv:1
 BF16 = "A Study of BFLOAT16 for Deep Learning Training (Kalamkar et al., 2019), arXiv:1905.12322"
 ULYSSES = "DeepSpeed Ulysses (Jacobs et al., 2023), arXiv:2309.14509"
 MEGATRON = "Megatron-LM (Narayanan et al., 2021), arXiv:2104.04473"
+MEGATRON_OPTIMIZER = "Megatron-LM core_v0.12.0, docs/source/api-guide/dist_optimizer.md"
 MEGATRON_MOE = (
     "https://docs.nvidia.com/megatron-core/developer-guide/latest/user-guide/features/moe.html"
 )

@@ -25,8 +25,11 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._programs import calls, first_call, imports, placed_at_load, says
 from flake8_gpu_training.checks._scale import (
+    architecture,
     billions,
-    gpu,
+    gpu_text,
+    has_bf16,
+    has_fp8,
     is_language_model,
     memory_gib,
     number,
@@ -36,10 +39,9 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
-from flake8_gpu_training.checks.parallelism import lighter_fit
+from flake8_gpu_training.checks.sharding import lighter_fit
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.frameworks.hub_models import dtype_asked
-from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -60,10 +62,11 @@ def _mixed_precision(run: Run) -> Judgement:
     precision = text(run, "precision")
     if not setting.known:
         return _called_precision(run) or _half_either_way(run, setting)
-    kind = gpu(run)
     if precision in _HALF:
-        if _HALF[precision] == "bf16" and kind is not None and not kind.bf16:
+        if _HALF[precision] == "bf16" and has_bf16(run) is False:
             return _bf16_without_cores(run, setting)
+        if precision == "fp8" and has_fp8(run) is False and not run.hardware.weak:
+            return _fp8_without_cores(run, setting)
         if precision == "fp16" and _suits_bf16(run):
             return _fp16_beside_bf16(run, setting)
         return on(setting, _HALF[precision])
@@ -74,8 +77,8 @@ def _mixed_precision(run: Run) -> Judgement:
         return cannot_tell(
             Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
         )
-    best = "fp16" if kind is not None and not kind.bf16 else "bf16"
-    older = "" if kind is not None else " (fp16 before Ampere)"
+    best = "fp16" if has_bf16(run) is False else "bf16"
+    older = "" if has_bf16(run) is not None else " (fp16 before Ampere)"
     answer = advise(
         run,
         f"no mixed precision is on; tensor cores run 16-bit products several times "
@@ -136,11 +139,23 @@ def _half_either_way(run: Run, setting: Setting) -> Judgement:
 def _bf16_without_cores(run: Run, setting: Setting) -> Judgement:
     return advise(
         run,
-        f"{run.hardware.gpu} has no BF16 tensor cores; FP16 runs on them",
-        Text(f"{run.hardware.gpu} 没有 BF16 张量核", f"BF16 on {run.hardware.gpu}"),
+        f"{gpu_text(run)} has no BF16 tensor cores; FP16 runs on them",
+        Text(f"{gpu_text(run)} 没有 BF16 张量核", f"BF16 on {gpu_text(run)}"),
         Text("改用 FP16 混合精度", "use FP16 mixed precision"),
         practices={"precision": "fp16"},
         variant="fp16",
+        at=setting,
+    )
+
+
+def _fp8_without_cores(run: Run, setting: Setting) -> Judgement:
+    return advise(
+        run,
+        f"{gpu_text(run)} has no FP8 tensor cores (Ada, Hopper and newer have); BF16 runs on it",
+        Text(f"{gpu_text(run)} 没有 FP8 张量核", f"FP8 on {gpu_text(run)}"),
+        Text("改用 BF16 混合精度", "use BF16 mixed precision"),
+        practices={"precision": "bf16"},
+        variant="bf16",
         at=setting,
     )
 
@@ -157,7 +172,7 @@ def _suits_bf16(run: Run) -> bool:
     name = (run.model.name or "").lower()
     samples = text(run, "rollout_engine") not in (None, "none")
     return (
-        architecture_named(run.hardware.gpu or "") in _BF16_ARCHITECTURES
+        architecture(run) in _BF16_ARCHITECTURES
         and not samples
         and text(run, "algorithm") not in _SAMPLING
         and "awq" not in name
@@ -171,9 +186,9 @@ def _fp16_beside_bf16(run: Run, setting: Setting) -> Judgement:
         return off(Text("使用 FP16", "FP16 is in use"), setting)
     answer = advise(
         run,
-        f"{run.hardware.gpu} runs BF16 as fast as FP16, with FP32's range: no overflow and no "
+        f"{gpu_text(run)} runs BF16 as fast as FP16, with FP32's range: no overflow and no "
         "loss scaling, which skips steps",
-        Text(f"{run.hardware.gpu} 上使用 FP16", f"FP16 on {run.hardware.gpu}"),
+        Text(f"{gpu_text(run)} 上使用 FP16", f"FP16 on {gpu_text(run)}"),
         Text(
             "改用 BF16：速度相同，动态范围与 FP32 一致，无需 loss scaling",
             "use BF16: as fast, with the range of FP32 and without loss scaling",
@@ -315,11 +330,11 @@ def _weights_may_be_half(run: Run) -> bool:
 @of_training()
 def _fp8(run: Run) -> Judgement:
     setting = run.practice("precision")
+    name = gpu_text(run)
+    if has_fp8(run) is False:
+        return cannot_apply(Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"))
     if text(run, "precision") == "fp8":
         return on(setting)
-    kind = gpu(run)
-    if kind is not None and not kind.fp8:
-        return cannot_apply(Text(f"{kind.name} 不支持 FP8", f"{kind.name} has no FP8 cores"))
     called = first_call(
         run,
         "transformer_engine.pytorch.fp8_autocast",
@@ -338,11 +353,11 @@ def _fp8(run: Run) -> Judgement:
         return off(Text("未用 FP8", "FP8 is off"))
     if not setting.known:
         return cannot_tell(setting)
-    if kind is not None and kind.fp8 and run.value("megatron") is True:
+    if has_fp8(run) is True and run.value("megatron") is True:
         answer = advise(
             run,
-            f"{kind.name} multiplies FP8 twice as fast as BF16; test convergence first",
-            Text(f"{kind.name} 上用 BF16 训练", f"BF16 on {kind.name}"),
+            f"{name} multiplies FP8 twice as fast as BF16; test convergence first",
+            Text(f"{name} 上用 BF16 训练", f"BF16 on {name}"),
             Text("可在 Megatron 后端试用 FP8（先验证收敛）", "try FP8 (check convergence first)"),
             parameters={"fp8_format": "e4m3", "fp8_recipe": "blockwise"},
         )

@@ -9,7 +9,9 @@ from flake8_gpu_training.checks.base import Check
 
 MODULES = (
     "mistakes",  # GPU0xx
-    "parallelism",  # GPU1xx
+    "parallelism",  # GPU101, GPU107
+    "sharding",  # GPU102, GPU108
+    "model_parallelism",  # GPU103 to GPU106, GPU109
     "memory",  # GPU2xx
     "compute",  # GPU3xx
     "communication",  # GPU4xx
@@ -21,7 +23,7 @@ MODULES = (
     "adapters",  # GPU604 to GPU606
     "swift_options",  # GPU608 to GPU616
     "multimodal",  # GPU7xx
-    "hot_loops",  # GPU35x, GPU55x
+    "hot_loops",  # GPU35x, GPU450, GPU55x
     "infrastructure",  # GPU8xx
     "inference",  # GPU9xx
 )

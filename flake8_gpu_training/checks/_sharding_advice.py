@@ -1,0 +1,119 @@
+"""How the states of a run's model are split, said in the language of its front end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from flake8_gpu_training.checks import changes
+from flake8_gpu_training.checks._judging import Snippet, keyword_change
+from flake8_gpu_training.checks._programs import first_call, imports
+from flake8_gpu_training.frameworks.lightning import trainer_of
+from flake8_gpu_training.runs.model import PlaceKind, Run
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """A way to split the states: its ``name``, and what is written for it."""
+
+    variant: str
+    name: str
+    snippet: Snippet
+    parameters: Optional[Mapping[str, Any]] = None
+
+
+def how_to_shard(run: Run, stage: int) -> Sharding:
+    """ZeRO of ``stage`` where the front end takes DeepSpeed as it is, FSDP where it does not."""
+    zero, name = f"zero{stage}", f"ZeRO-{stage}"
+    if run.framework == "swift":
+        return Sharding(zero, name, stage_snippet(stage), {"deepspeed": zero})
+    if run.framework == "llamafactory":
+        return Sharding(zero, name, _named_file(stage))
+    if run.framework == "hf_trainer":
+        return Sharding(zero, name, _argument(run, stage) or stage_snippet(stage))
+    if run.framework != "generic" or run.deepspeed is not None:
+        return Sharding(zero, name, stage_snippet(stage))
+    if imports(run, "colossalai") is not None:
+        return Sharding(zero, name, _plugin(stage))
+    return Sharding("fsdp", "FSDP", _lightning(run) or _accelerate(run) or _FULLY_SHARD)
+
+
+def _config(stage: int) -> dict[str, Any]:
+    return {
+        "zero_optimization": {"stage": stage, "overlap_comm": True},
+        "bf16": {"enabled": "auto"},
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto",
+    }
+
+
+def stage_snippet(stage: int) -> Snippet:
+    """A DeepSpeed file for the Hugging Face integration."""
+    body = (
+        f'{{\n  "zero_optimization": {{"stage": {stage}, "overlap_comm": true}},\n'
+        '  "bf16": {"enabled": "auto"},\n'
+        '  "train_micro_batch_size_per_gpu": "auto",\n'
+        '  "gradient_accumulation_steps": "auto"\n}'
+    )
+    return Snippet(
+        f'pass a DeepSpeed config with "zero_optimization": {{"stage": {stage}}}',
+        body,
+        "json",
+    )
+
+
+def _argument(run: Run, stage: int) -> Optional[Snippet]:
+    """The same as an argument of TrainingArguments, where these are made in sight."""
+    if run.place.kind is not PlaceKind.PYTHON or run.place.call is None:
+        return None
+    change = changes.write(run, {"deepspeed": _config(stage)})
+    said = stage_snippet(stage).instruction
+    return Snippet(said, change.text, change.language, change.edits)
+
+
+def _named_file(stage: int) -> Snippet:
+    """A line of a recipe, with the content of the file it names."""
+    name = f"ds_zero{stage}.json"
+    text = f"deepspeed: {name}\n# {name}:\n# {json.dumps(_config(stage))}"
+    return Snippet(f"set deepspeed: {name} (ZeRO-{stage})", text, "yaml")
+
+
+def _plugin(stage: int) -> Snippet:
+    """ColossalAI's plugins: LowLevelZero splits gradients and states, Gemini the weights too."""
+    made = f'LowLevelZeroPlugin(stage={stage}, precision="bf16")'
+    if stage == 3:
+        made = 'GeminiPlugin(precision="bf16")'
+    return Snippet(f"boost the model with {made}", f"booster = Booster(plugin={made})")
+
+
+def _lightning(run: Run) -> Optional[Snippet]:
+    trainer = trainer_of(call for program in run.python for call in program.calls)
+    if trainer is None:
+        return None
+    change = keyword_change(run, trainer, "strategy", "fsdp")
+    return Snippet('set strategy="fsdp" of the Trainer', change.text, change.language, change.edits)
+
+
+def _accelerate(run: Run) -> Optional[Snippet]:
+    """``accelerate launch`` shards what ``accelerator.prepare`` is given."""
+    made = first_call(run, "accelerate.Accelerator")
+    if run.launcher.name != "accelerate" or made is None:
+        return None
+    text = (
+        "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n"
+        "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+        "  fsdp_state_dict_type: SHARDED_STATE_DICT"
+    )
+    return Snippet("launch with distributed_type: FSDP", text, "yaml")
+
+
+_FULLY_SHARD = Snippet(
+    "shard the model with fully_shard (FSDP2) instead of DistributedDataParallel",
+    "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n\n"
+    "policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16)\n"
+    "for layer in model.model.layers:\n"
+    "    fully_shard(layer, mp_policy=policy)\n"
+    "fully_shard(model, mp_policy=policy)",
+)
