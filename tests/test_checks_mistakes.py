@@ -283,8 +283,14 @@ def test_options_that_swift_refuses_together(flags: str, count: int, tmp_path: P
         ("V100-32G", "flash_attention_2", 1),
         ("T4", "flash_attention_2", 1),
         ("A100-80G", "flash_attention_2", 0),
-        ("A100-80G", "flash_attention_3", 1),
+        ("A100-80G", "flash_attention_3", 0),  # builds for it exist
+        ("A6000", "flash_attention_3", 1),
+        ("L40S", "flash_attention_3", 1),
+        ("B200", "flash_attention_3", 1),
         ("H100", "flash_attention_3", 0),
+        ("H100", "flash_attention_4", 0),
+        ("RTX4090", "flash_attention_4", 1),
+        ("Ascend910B", "flash_attention_2", 0),
         ("V100-32G", "sdpa", 0),
     ],
 )
@@ -310,6 +316,23 @@ def test_parallel_sizes_without_a_number_of_ranks_are_not_judged() -> None:
     assert judged(run, "GPU021").findings == ()
     unknown = hand_made(processes=4, practices={"sequence_parallel": Unknown("?")})
     assert judged(unknown, "GPU021").findings == ()
+
+
+@pytest.mark.parametrize(
+    ("generation", "attention", "count"),
+    [
+        ("Volta", "flash_attention_2", 1),
+        ("Ampere", "flash_attention_2", 0),
+        ("Ampere", "flash_attention_3", 0),
+        ("Ada", "flash_attention_3", 1),
+    ],
+)
+def test_a_generation_is_enough_to_tell_that_attention_is_lacking(
+    generation: str, attention: str, count: int
+) -> None:
+    hardware = Hardware(architecture=generation)
+    run = hand_made(practices={"attention": attention}, hardware=hardware)
+    assert len(judged(run, "GPU020").findings) == count
 
 
 def test_packing_on_a_gpu_without_flash_attention_is_dropped() -> None:

@@ -167,10 +167,23 @@ def has_flash_kernel(run: Run) -> bool:
     return _agrees(run, lambda one: one.flash_attention > 0) is not False
 
 
-def takes_flash_attention_3(run: Run) -> Optional[bool]:
-    """Whether FlashAttention-3, which is made for Hopper, runs on the GPU; None when unknown."""
+def takes_flash_attention(run: Run, version: int) -> Optional[bool]:
+    """Whether this generation of FlashAttention runs on the GPU; None when that is not certain.
+
+    Version 2 takes Ampere and newer. Version 3 is made for Hopper; builds for the A100 (8.0)
+    exist, for other GPUs not. Transformers takes version 4 from Hopper on.
+    """
     generation = architecture(run)
-    return None if generation is None else generation == "Hopper"
+    if generation is None or not is_cuda(run):
+        return None
+    if generation in ("Pascal", "Volta", "Turing"):
+        return False
+    if version == 2 or generation == "Hopper":
+        return True
+    if version == 3:
+        a100 = _agrees(run, lambda one: one.capability == (8, 0))
+        return False if a100 is False else None
+    return False if generation in ("Ampere", "Ada") else None
 
 
 # Code of their own on the hub, or in Transformers, without a FlashAttention class, or (gpt-oss,

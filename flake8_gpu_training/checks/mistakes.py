@@ -17,7 +17,7 @@ from flake8_gpu_training.checks._scale import (
     is_ray,
     number,
     ranks,
-    takes_flash_attention_3,
+    takes_flash_attention,
     text,
 )
 from flake8_gpu_training.checks.base import (
@@ -606,18 +606,25 @@ def _unsupported_attention(run: Run) -> Iterator[Fault]:
     generation = architecture(run)
     if generation is None or run.hardware.weak or attention.location is None:
         return
-    written, name = text(run, "attention"), gpu_text(run)
+    name = gpu_text(run)
     told = f"not {generation}" if name == generation else f"{name} is {generation}"
-    if written == "flash_attention_2" and generation in ("Pascal", "Volta", "Turing"):
-        yield _attention_fault(
-            attention.location, f"FlashAttention-2 needs Ampere or newer, {told}"
-        )
-    if written == "flash_attention_3" and takes_flash_attention_3(run) is False:
-        yield _attention_fault(attention.location, f"FlashAttention-3 needs Hopper, {told}")
+    written = text(run, "attention")
+    for version, needed in _FLASH_NEEDS.items():
+        if written == f"flash_attention_{version}" and not _may_take(run, version):
+            yield _attention_fault(
+                attention.location, run, f"FlashAttention-{version} needs {needed}, {told}"
+            )
 
 
-def _attention_fault(location: Location, reason: str) -> Fault:
-    best = "sdpa" if "Ampere or newer" in reason else "FlashAttention-2"
+_FLASH_NEEDS = {2: "Ampere or newer", 3: "Hopper", 4: "Hopper or newer"}
+
+
+def _may_take(run: Run, version: int) -> bool:
+    return takes_flash_attention(run, version) is not False
+
+
+def _attention_fault(location: Location, run: Run, reason: str) -> Fault:
+    best = "FlashAttention-2" if _may_take(run, 2) else "sdpa"
     return Fault(
         location,
         f"use {best} instead: {reason}",
