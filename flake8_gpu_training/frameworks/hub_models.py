@@ -10,6 +10,7 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.reading import dtype, is_off, truth, version_of
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.sources.python import exchanges_attention
 
 _NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "VAE")
 _LOADERS = ("from_pretrained", "from_config")
@@ -161,9 +162,10 @@ def _patched_attention(run: Run, calls: list[Call]) -> Optional[Setting]:
     unreached = {call.method for file in run.python for call in file.untaken} - called
     for file in run.python:
         for attribute in file.attributes:
-            if not _FORWARD.search(attribute.name):
+            function = attribute.scope.rpartition(".")[2]
+            if not _FORWARD.search(attribute.name) or function in unreached:
                 continue
-            if attribute.scope.rpartition(".")[2] not in unreached:
+            if function in called or not exchanges_attention(function):
                 reason = f"{attribute.name} is replaced"
                 place = attribute.location
                 return Setting("attention", Unknown(reason), place, Origin.CONSTRUCTOR)

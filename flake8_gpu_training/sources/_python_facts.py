@@ -29,9 +29,9 @@ from flake8_gpu_training.sources._python_interest import (
     CALLS,
     HOT_CALLS,
     LOADER_NAME,
+    exchanges_attention,
     is_constructor,
     is_field_name,
-    is_patch,
 )
 from flake8_gpu_training.sources._python_options import OptionReader
 from flake8_gpu_training.sources._python_positions import Positions
@@ -212,7 +212,7 @@ class FactBuilder:
             or is_constructor(method)
             or name in _ALWAYS
             or name.startswith(("subprocess.", "os.environ."))
-            or is_patch(method)
+            or exchanges_attention(method)
             or (loop is not None and method in draft.scope.top().definitions)
         )
 

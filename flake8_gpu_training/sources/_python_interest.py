@@ -189,7 +189,7 @@ def is_constructor(name: str) -> bool:
     return name[:1].isupper() and name.endswith(CONSTRUCTOR_SUFFIXES)
 
 
-def is_patch(name: str) -> bool:
+def exchanges_attention(name: str) -> bool:
     """Whether a function's name says that it exchanges attention kernels."""
     return _PATCH.search(name) is not None
 

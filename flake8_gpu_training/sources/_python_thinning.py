@@ -114,6 +114,8 @@ class _Thinner:
             for function in self.functions.get(name, ()):
                 self._mark_each_step(function)
         self._mark_bindings()
+        for function in self.all_functions:
+            self._mark_exits(function)
         return self._emit()
 
     def _hits(self, offsets: Iterator[int]) -> list[int]:
@@ -257,6 +259,14 @@ class _Thinner:
             for _function, statement in found:
                 self._mark(statement)
             pending = found
+
+    def _mark_exits(self, function: FunctionNode) -> None:
+        """Keep ``if args.off: return`` before what is kept of a function."""
+        following = False
+        for statement in reversed(function.body):
+            if following and _leaves_early(statement):
+                self._mark(statement.body[-1])
+            following = following or statement in self.kept
 
     def _binders(
         self, table: _Binders, owner: ast.AST, word: str
@@ -546,6 +556,15 @@ def _skips_steps(statement: ast.stmt) -> TypeGuard[ast.If]:
     ):
         return False
     return any(isinstance(node, ast.Mod) for node in ast.walk(statement.test))
+
+
+def _leaves_early(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """``if args.off: return``: what follows is done only when the test fails."""
+    return (
+        isinstance(statement, ast.If)
+        and not statement.orelse
+        and isinstance(statement.body[-1], ast.Return)
+    )
 
 
 def _sets_attribute(statement: ast.stmt) -> bool:

@@ -11,8 +11,8 @@ from flake8_gpu_training.sources._python_interest import (
     HOT_CALLS,
     OPTIMIZER_LIKE,
     TRACES,
+    exchanges_attention,
     is_constructor,
-    is_patch,
 )
 
 # The text is searched backwards from each parenthesis: forwards, every word would be tried.
@@ -40,7 +40,8 @@ def interest_offsets(text: str, names: Collection[str], modules: Collection[str]
     for word, offset in called_words(text):
         verdict = verdicts.get(word)
         if verdict is None:
-            verdict = word in CALLS or word in names or is_constructor(word) or is_patch(word)
+            verdict = word in CALLS or word in names
+            verdict = verdict or is_constructor(word) or exchanges_attention(word)
             verdicts[word] = verdict
         if verdict:
             yield offset

@@ -197,16 +197,18 @@ class _Walker:
     def block(self, statements: Any) -> None:
         """Visit statements; what follows ``if step % n: continue`` is guarded, as is, in a
         function's own block, what follows ``if quiet: return``."""
-        guarded, left = self.guarded, self.left
+        guarded, left, tests = self.guarded, self.left, self.tests
         for statement in statements:
             self.visit(statement)
             if not _leaves(statement):
                 continue
+            if _returns(statement):
+                self.tests = (*self.tests, (statement.test, False))
             if self.loop is None:
                 self.left = True
             elif _has_modulo(statement.test):
                 self.guarded = True
-        self.guarded, self.left = guarded, left
+        self.guarded, self.left, self.tests = guarded, left, tests
 
     def indented(self, node: cst.IndentedBlock) -> None:
         self.block(node.body)
@@ -574,12 +576,23 @@ def _never_holds(test: cst.BaseExpression) -> bool:
 
 def _leaves(statement: cst.CSTNode) -> TypeGuard[cst.If]:
     """``if …: continue`` or ``return``."""
-    if not isinstance(statement, cst.If) or not isinstance(statement.body, cst.IndentedBlock):
+    if not isinstance(statement, cst.If):
         return False
-    last = statement.body.body[-1] if statement.body.body else None
-    if not isinstance(last, cst.SimpleStatementLine):
-        return False
-    return isinstance(last.body[-1], (cst.Continue, cst.Return))
+    return isinstance(_last(statement), (cst.Continue, cst.Return))
+
+
+def _returns(statement: cst.If) -> bool:
+    """``if …: return`` without an ``else``."""
+    return statement.orelse is None and isinstance(_last(statement), cst.Return)
+
+
+def _last(statement: cst.If) -> Optional[cst.CSTNode]:
+    """The simple statement that ends the branch, or None."""
+    block = statement.body
+    if not isinstance(block, cst.IndentedBlock) or not block.body:
+        return None
+    line = block.body[-1]
+    return line.body[-1] if isinstance(line, cst.SimpleStatementLine) else None
 
 
 def _has_modulo(test: cst.CSTNode) -> bool:
