@@ -210,3 +210,34 @@ def test_no_cells_raise_and_every_place_is_in_the_file(sources):
 )
 def test_no_input_raises(data):
     read_notebook(data, "x.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["n = 4", "!torchrun --nproc_per_node {n} t.py $n"], "torchrun --nproc_per_node 4 t.py 4"),
+        (["n = 4\n!python t.py $n\n"], "python t.py 4"),
+        (["n = 4", "n = count()", "!python t.py $n"], "python t.py $n"),
+        (["for n in (1, 2): pass", "!python t.py $n"], "python t.py $n"),
+        (["!python t.py $n", "n = 4"], "python t.py $n"),
+        (["n = 4", "%%bash\npython t.py $n"], "python t.py $n"),
+    ],
+)
+def test_shell_lines_get_the_constants_of_the_python_before(
+    cells: list[str], expected: str
+) -> None:
+    source = [{"cell_type": "code", "source": cell} for cell in cells]
+    (command,) = read_notebook(json.dumps({"cells": source}), "n.ipynb").shell
+    assert command.text == expected
+    assert "n" not in command.environment
+
+
+def test_shell_lines_inherit_the_environment_that_python_set() -> None:
+    cells = [
+        'import os\nos.environ["GPUS"] = "2"\nos.environ["X"] = f()',
+        "%%bash\npython t.py $GPUS",
+    ]
+    source = [{"cell_type": "code", "source": cell} for cell in cells]
+    (command,) = read_notebook(json.dumps({"cells": source}), "n.ipynb").shell
+    assert command.text == "python t.py 2"
+    assert {name: s.value for name, s in command.environment.items()} == {"GPUS": "2"}

@@ -193,3 +193,83 @@ def test_lines_of_environment_files() -> None:
     assert found == {"A": ("1", 2), "B": ("x y", 3), "C": ("z", 4), "D": ("a#b", 5)}
     raw = {s.name: s.value for s in read_environment_file("A='1'\n", "e", quotes=False)}
     assert raw == {"A": "'1'"}
+
+
+# --- options of a script ---------------------------------------------------------------------
+
+TAKES = """\
+gpus=1; extra=()
+while [[ $# -gt 0 ]]; do
+    case "$1" in
+        -g|--gpus) gpus="$2"; shift 2 ;;
+        --lr=*) lr="${1#*=}"; shift ;;
+        --quiet) shift; continue ;;
+        --) shift; break ;;
+        *) extra+=("$1"); shift ;;
+    esac
+done
+torchrun --nproc_per_node $gpus t.py --lr ${lr:-1} "${extra[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", "--nproc_per_node 1 t.py --lr 1"),
+        ("--gpus 8 --lr=3 --quiet a b", "--nproc_per_node 8 t.py --lr 3 a b"),
+        ("-g 2 -- --lr=5", "--nproc_per_node 2 t.py --lr 1"),
+    ],
+)
+def test_options_of_a_called_script_are_parsed_as_it_does(arguments: str, expected: str) -> None:
+    facts = read(f"bash takes.sh {arguments}\n", takes__sh=TAKES)
+    (command,) = facts.commands
+    assert command.text == f"torchrun {expected}"
+    assert not command.conditional
+
+
+def test_options_that_are_not_known_leave_what_they_set_unknown() -> None:
+    (command,) = read_shell(TAKES, "takes.sh").commands
+    assert isinstance(command.words[2].value, Unknown)
+    assert isinstance(
+        started('bash takes.sh --gpus "$N" -g $M\n', takes__sh=TAKES).words[2].value, Unknown
+    )
+
+
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [
+        ("while true; do", "*) break ;;"),
+        ('while [ -n "$1" ]; do', ""),
+        ("until [ $# -eq 0 ]; do", ""),
+    ],
+)
+def test_other_loops_over_arguments(head: str, tail: str) -> None:
+    cases = f"-n) n=$2; shift 2 ;; -v) shift ;; {tail}"
+    script = f'{head}\ncase "$1" in {cases}\nesac\ndone\npython t.py $n\n'
+    assert started("bash x.sh -v -n 4\n", x__sh=script).text == "python t.py 4"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("-g 8 -v -l3 rest", "8 1 3 rest"),
+        ("-vg4", "4 1 0"),
+        ("", "1 0 0"),
+        ("-v -- -g 9", "1 1 0 -g 9"),
+        ("-z -g 2", "2 0 0"),
+    ],
+)
+def test_getopts(arguments: str, expected: str) -> None:
+    script = (
+        "g=1 v=0 l=0\n"
+        'while getopts ":g:vl:" opt; do\n'
+        "case $opt in g) g=$OPTARG ;; v) v=1 ;; l) l=$OPTARG ;; ?) ;;\nesac\ndone\n"
+        "shift $((OPTIND - 1))\n"
+        'python t.py $g $v $l "$@"\n'
+    )
+    assert started(f"bash x.sh {arguments}\n", x__sh=script).text == f"python t.py {expected}"
+
+
+def test_a_loop_over_arguments_that_never_ends_is_walked_once() -> None:
+    facts = read("bash x.sh a\n", x__sh='while [ -n "$1" ]; do python t.py; done\n')
+    assert [command.text for command in facts.commands] == ["python t.py"]

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from flake8_gpu_training.facts import EMPTY, Command, Setting, Unknown, Word, known
 from flake8_gpu_training.frameworks.megatron import is_known_by
@@ -222,11 +222,40 @@ def read_launch(command: Command) -> Optional[Launch]:
         return None
     if name == "colossalai":
         return _colossalai(command, words[1:])
+    if name in ("fabric", "lightning"):
+        return _fabric(command, words)
     if name == "accelerate-launch":
         return _started(command, "accelerate", words[1:], _ACCELERATE_SWITCHES)
     if name in _PROGRAMS and known(words[0].value):
         return _program(command, "", EMPTY, name, "", words[1:])
     return None
+
+
+def _fabric(command: Command, words: Sequence[Word]) -> Optional[Launch]:
+    """``fabric run`` (``lightning run model`` before) starts torchrun (2.6 fabric/cli.py)."""
+    texts = [word.text for word in words[1:3]]
+    if texts[:1] != ["run"]:
+        return None
+    launched = _started(command, "torchrun", words[3 if texts[1:] == ["model"] else 2 :], _FABRIC)
+    if launched is None:
+        return None
+    options = dict(launched.options)
+    for own, name in (("devices", "nproc_per_node"), ("num_nodes", "nnodes")):
+        if own in options:
+            options[name] = dataclasses.replace(options[own], value=_devices(options[own].value))
+    return dataclasses.replace(launched, options=options)
+
+
+_FABRIC: frozenset[str] = frozenset()
+
+
+def _devices(value: Any) -> Any:
+    """A number of devices; ``0,1`` lists them, -1 is all, and ``auto`` differs by version."""
+    if isinstance(value, str) and re.fullmatch(r"[\d,]+", value):
+        return len([part for part in value.split(",") if part])
+    if value == -1:
+        return "gpu"
+    return Unknown("devices=auto") if value == "auto" else value
 
 
 def _colossalai(command: Command, words: Sequence[Word]) -> Optional[Launch]:

@@ -158,6 +158,9 @@ def _after_equals(word: Word) -> Word:
     value: Any = word.value
     if isinstance(value, str):
         value = value.partition("=")[2]
+    elif isinstance(value, Unknown) and value.candidates:
+        values = tuple(str(candidate).partition("=")[2] for candidate in value.candidates)
+        value = dataclasses.replace(value, candidates=values)
     raw = word.raw.partition("=")[2]
     lead = word.raw.find("=") + 1 if "=" in word.raw else 0
     place = dataclasses.replace(word.location, column=word.location.column + lead)
@@ -188,7 +191,8 @@ def _is_literal(raw: str, value: str) -> bool:
 
 def _value_of(word: Word) -> Any:
     if not isinstance(word.value, str):
-        candidates = word.value.candidates if isinstance(word.value, Unknown) else ()
+        found = word.value.candidates if isinstance(word.value, Unknown) else ()
+        candidates = tuple(typed(c) if isinstance(c, str) else c for c in found)
         return Unknown(word.raw or "unknown word", candidates)
     return typed(word.value)
 

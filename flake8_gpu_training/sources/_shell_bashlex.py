@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Optional
 
 import bashlex
@@ -152,7 +153,9 @@ class _Reader:
         )
         return While(condition, body)
 
-    _until = _while
+    def _until(self, node: Any, depth: int) -> Statement:
+        loop = self._while(node, depth)
+        return replace(loop, negated=True) if isinstance(loop, While) else loop
 
     def _for(self, node: Any, depth: int) -> Statement:
         name = node.parts[1]

@@ -22,12 +22,13 @@ _LISTED = re.compile(r"(?:^|,)([A-Za-z_]\w*)=([^,]*)")
 @dataclass
 class Passed:
     """``fresh``: nothing is inherited. ``variables`` are set, ``names`` are handed on,
-    ``files`` are environment files that are read."""
+    ``files`` are environment files that are read; ``entrypoint`` comes before the command."""
 
     fresh: bool = False
     variables: list[tuple[str, Variable]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    entrypoint: Optional[Field] = None
 
 
 def passed(fields: Sequence[Field]) -> Optional[Passed]:
@@ -54,6 +55,7 @@ def _of_container(fields: Sequence[Field], made: Passed) -> None:
     for value in _values(fields, ("-e", "--env")):
         _assign(value, made)
     made.files += [value.text for value in _values(fields, ("--env-file",))]
+    made.entrypoint = next((value for value in _values(fields, ("--entrypoint",))), None)
 
 
 def _of_mpi(fields: Sequence[Field], made: Passed) -> None:

@@ -44,10 +44,12 @@ class State:
         self.variables: dict[str, Variable] = {}
         self.directory = ""
         self.dead = ""
-        """Empty while statements run; else ``break``, ``return`` or ``exit``."""
+        """Empty while statements run; else ``continue``, ``break``, ``return`` or ``exit``."""
         self.exports_all = False
         self.positional: Optional[tuple[Value, ...]] = None
         self.locals: Optional[dict[str, Optional[Variable]]] = None
+        self.option_index = (0, 0)
+        """Where ``getopts`` goes on: argument and letter."""
         self._environment: Optional[Mapping[str, Setting]] = None
 
     def copy(self) -> State:
@@ -63,6 +65,7 @@ class State:
         self.dead = other.dead
         self.exports_all = other.exports_all
         self.positional = other.positional
+        self.option_index = other.option_index
         self.locals = None if other.locals is None else dict(other.locals)
         self._environment = other._environment
 
@@ -116,7 +119,7 @@ def _is_schedulers(name: str, variable: Variable) -> bool:
     return variable.location is None and name.startswith("SLURM_")
 
 
-_STRENGTH = ("", "break", "return", "exit")
+_STRENGTH = ("", "continue", "break", "return", "exit")
 
 
 def _merged(name: str, found: Sequence[Optional[Variable]]) -> Variable:

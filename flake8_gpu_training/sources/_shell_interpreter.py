@@ -15,6 +15,7 @@ from . import slurm
 from ._shell_comments import comments_of
 from ._shell_containers import Passed, after, passed
 from ._shell_expand import Expander, State, calculate
+from ._shell_options import MAX_ARGUMENTS, asks_arguments, next_option
 from ._shell_syntax import (
     AndOr,
     Arithmetic,
@@ -302,7 +303,7 @@ class Interpreter:
         if not isinstance(condition, Simple) or not condition.words:
             return
         text = context.source.text
-        test = text[condition.words[0].start : condition.words[-1].end]
+        test = _text_between(condition, context.source)
         names = set(_NAMES.findall(test))
         if names & set(_OVERRIDABLE.findall(text)) or _DEFAULTED.search(test):
             saved = self.state.copy()
@@ -341,6 +342,10 @@ class Interpreter:
         word = context.source.text[first.start : first.end]
         if word in _CONSTANT:
             return _CONSTANT[word]
+        if word == "getopts":
+            expander = self._expander(context)
+            spans = condition.words[1:]
+            return self._next_option([text_of(expander.value(span)) for span in spans], context)
         closing = _TEST_ENDS.get(word)
         if closing is None:
             return None
@@ -405,6 +410,8 @@ class Interpreter:
         self.state.set(name, Variable(value, location))
 
     def _while(self, statement: While, context: _Context) -> None:
+        if self._over_arguments(statement, context):
+            return
         before = self.state.copy()
         self._forget_assigned(statement)
         self._statement(statement.condition, context)
@@ -413,9 +420,63 @@ class Interpreter:
         self._statement(statement.body, inner)
         self._leave_loop(before, surely)
 
+    def _over_arguments(self, statement: While, context: _Context) -> bool:
+        """Walk a loop over known arguments, as often as it runs; False when that is not known."""
+        condition = statement.condition
+        if isinstance(condition, Block) and len(condition.items) == 1:
+            condition = condition.items[0]
+        if self.state.positional is None or not isinstance(condition, Simple):
+            return False
+        if not condition.words:
+            return False
+        asks = asks_arguments(_text_between(condition, context.source))
+        if not asks and not (_endless(condition, context.source) and _shifts(statement, context)):
+            return False
+        noted = (len(self.commands), len(self.heredocs), len(self.sourced))
+        saved = self.state.copy()
+        for _ in range(MAX_ARGUMENTS):
+            truth = self._truth(condition, context)
+            if truth is None:
+                break
+            if truth is statement.negated:
+                return True
+            self._statement(statement.body, context)
+            if self.state.dead == "continue":
+                self.state.dead = ""
+            if self.state.dead:
+                self.state.dead = "" if self.state.dead == "break" else self.state.dead
+                return True
+        commands, heredocs, sourced = noted
+        del self.commands[commands:], self.heredocs[heredocs:], self.sourced[sourced:]
+        self.state.become(saved)
+        return False
+
+    def _next_option(self, words: Sequence[str], context: _Context) -> Optional[bool]:
+        """Whether ``getopts LETTERS NAME`` finds an option, which it puts into variables."""
+        values = self.state.positional
+        if len(words) != 2 or values is None or not all(is_known(value) for value in values):
+            return None
+        index, offset = self.state.option_index
+        texts = [text_of(value) for value in values]
+        option = next_option(words[0], texts, index, offset)
+        source = context.source
+        following = option.index if option is not None else index + (texts[index:][:1] == ["--"])
+        number = Chunk(str(following + 1), source, 0, None, False)
+        self._set("OPTIND", Variable((number,), source.location(0)))
+        if option is None:
+            return False
+        self.state.option_index = (option.index, option.offset)
+        letter = Chunk(option.letter, source, 0, None, False)
+        self._set(words[1], Variable((letter,), source.location(0)))
+        if option.value is not None:
+            at, start = option.value
+            value = after(Field(values[at], source, 0), start).value
+            self._set("OPTARG", Variable(value, source.location(0)))
+        return True
+
     def _leave_loop(self, before: State, surely: bool) -> None:
         after = self.state.copy()
-        if after.dead == "break":
+        if after.dead in ("break", "continue"):
             after.dead = ""
         self.state.merge([after] if surely else [before, after])
 
@@ -716,6 +777,8 @@ class Interpreter:
             self.state = self._handed(handed)
         exec_ends = fields[0].text == "exec" and found.count < len(fields)
         rest = fields[found.count : found.end]
+        if handed is not None and handed.entrypoint is not None and handed.entrypoint.text:
+            rest = [handed.entrypoint, *rest]
         if found.kind == "words" and rest:
             self._command(rest, {}, statement, inner, end)
         elif found.kind == "script":
@@ -977,8 +1040,7 @@ def _source_file(
 
 
 def _leave(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
-    name = fields[0].text
-    self.state.dead = "break" if name == "continue" else name
+    self.state.dead = fields[0].text
 
 
 def _evaluate(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
@@ -1105,6 +1167,22 @@ def _tested(words: Sequence[str], patterns: bool) -> Optional[bool]:
     if compare is None or not all(re.fullmatch(r"-?\d{1,15}", word) for word in (left, right)):
         return None
     return compare(int(left), int(right))
+
+
+def _shifts(statement: Statement, context: _Context) -> bool:
+    """Whether a loop takes the arguments one by one."""
+    text = context.source.text
+    return any(
+        isinstance(inner, Simple)
+        and bool(inner.words)
+        and text[inner.words[0].start : inner.words[0].end] == "shift"
+        for inner in walk(statement)
+    )
+
+
+def _text_between(statement: Simple, source: Source) -> str:
+    """A command as written."""
+    return source.text[statement.words[0].start : statement.words[-1].end]
 
 
 def _endless(condition: Statement, source: Source) -> bool:

@@ -122,10 +122,11 @@ class For:
 
 @dataclass(frozen=True)
 class While:
-    """``while`` or ``until``."""
+    """``while``, or ``until`` when ``negated``."""
 
     condition: Statement
     body: Statement
+    negated: bool = False
 
 
 @dataclass(frozen=True)

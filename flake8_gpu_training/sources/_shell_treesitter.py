@@ -435,8 +435,10 @@ class _Reader:
 
     def _while_statement(self, node: Node, depth: int) -> Statement:
         body = [child for child in node.children if child.type == "do_group"]
-        condition = [child for child in node.children if child.type not in ("do_group", "while")]
-        return While(self.block(condition, depth), self.block(body, depth))
+        others = ("do_group", "while", "until")
+        condition = [child for child in node.children if child.type not in others]
+        negated = any(child.type == "until" for child in node.children)
+        return While(self.block(condition, depth), self.block(body, depth), negated)
 
     def _case_statement(self, node: Node, depth: int) -> Statement:
         bodies: list[Statement] = []

@@ -8,7 +8,7 @@ import posixpath
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
@@ -22,6 +22,7 @@ from flake8_gpu_training.facts import (
     PythonFile,
     Setting,
 )
+from flake8_gpu_training.sources._notebook_values import values_before
 from flake8_gpu_training.sources.relocate import relocate
 from flake8_gpu_training.sources.text import decode
 
@@ -339,7 +340,8 @@ class _Code:
                 while cell[end - 1].text.endswith("\\") and end < len(cell):
                     end += 1
                 prefix = len(line.text) - len(shell.group(4))
-                self._shell([_after(line, prefix), *cell[index + 1 : end]], interpolate=True)
+                lines = [_after(line, prefix), *cell[index + 1 : end]]
+                self._shell(lines, interpolate=True, before=python)
                 python.append(_instead(line, shell.group(1), shell.group(2)))
             elif magic:
                 python.append(self._magic(line, magic))
@@ -377,16 +379,26 @@ class _Code:
             value = pair.group(2).strip()
             self.environment.append(Setting(pair.group(1), value, place, Origin.ENVIRONMENT))
 
-    def _shell(self, lines: list[_Line], interpolate: bool, prefix: str = "") -> None:
+    def _shell(
+        self,
+        lines: list[_Line],
+        interpolate: bool,
+        prefix: str = "",
+        before: Sequence[_Line] = (),
+    ) -> None:
+        """Add shell lines; ``before`` is the Python of the same cell that ran already."""
         from flake8_gpu_training.sources.shell import read_shell
 
         text = "\n".join(line.text for line in lines)
         if interpolate:
-            # IPython puts in the Python variable, whose value is not known here.
+            # IPython puts in the Python variable, where there is one of that name.
             text = _PYTHON_NAME.sub(r"${\1}", text)
         if not text.strip():
             return
-        script = read_shell(prefix + text, self.path)
+        python = "\n".join(line.text for line in (*self.lines, *before))
+        names, environ = values_before(python)
+        seeds = {**environ, **names} if interpolate else environ
+        script = read_shell(prefix + text, self.path, variables=seeds)
         shift = len(prefix)
 
         def place(location: Location) -> Location:
@@ -398,7 +410,12 @@ class _Code:
         variables = {setting.name: setting for setting in self.environment}
         for command in script.commands:
             directory = posixpath.join(self.directory, command.directory).rstrip("/")
-            environment = {**variables, **command.environment}
+            own = {
+                name: setting
+                for name, setting in command.environment.items()
+                if setting.location is not None or name in environ
+            }
+            environment = {**variables, **own}
             self.shell.append(replace(command, directory=directory, environment=environment))
         self.heredocs += script.heredocs
         self.problems += script.problems
