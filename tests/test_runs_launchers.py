@@ -182,3 +182,44 @@ def test_gpus_of_tasks_are_the_gpus_of_the_node(runs_in: MakeRuns) -> None:
         "#SBATCH --gpus-per-task=h100:2\nsrun python train.py\n"
     )
     assert (run.hardware.gpu, run.hardware.gpus_per_node) == ("H100", 8)
+
+
+# --- containers and Fabric -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("--gpus 4", 4),
+        ("--gpus=2", 2),
+        ("--gpus '\"device=0,3,5\"'", 3),
+        ("--gpus device=1", 1),
+        ("--gpus all", UNKNOWN),
+        ("--gpus 4 -e CUDA_VISIBLE_DEVICES=0,1", 2),
+        ("-e CUDA_VISIBLE_DEVICES", 2),
+        ("", UNKNOWN),
+    ],
+)
+def test_a_container_has_the_gpus_it_is_given(runs_in: MakeRuns, flags: str, expected: Any) -> None:
+    script = (
+        f"export CUDA_VISIBLE_DEVICES=6,7\ndocker run {flags} img torchrun --nproc_per_node gpu"
+    )
+    (run,) = runs_in(f"{script} train.py\n")
+    assert size(run) == (expected, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("fabric run", (1, 1)),
+        ("fabric run --devices 4 --num-nodes=2 --precision bf16-mixed", (4, 2)),
+        ("fabric run model --devices=0,1", (2, 1)),
+        ("lightning run model --devices -1", (UNKNOWN, 1)),
+        ("fabric run --devices auto", (UNKNOWN, 1)),
+    ],
+)
+def test_fabric_run_starts_a_process_for_each_device(
+    runs_in: MakeRuns, command: str, expected: tuple[Any, Any]
+) -> None:
+    (run,) = runs_in(f"{command} train.py\n")
+    assert size(run) == expected

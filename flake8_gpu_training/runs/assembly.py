@@ -37,7 +37,7 @@ from flake8_gpu_training.runs.configured import (
 from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.hydra import composed
 from flake8_gpu_training.runs.launchers import Launch, of_unseen
-from flake8_gpu_training.runs.launching import described_by, started_by
+from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
 from flake8_gpu_training.runs.model import (
     Launcher,
     Model,
@@ -574,7 +574,13 @@ class Assembly:
             python=parts.python,
             deepspeed=deepspeed,
             accelerate=accelerate,
-            hardware=hardware_of(launcher, environment, scheduler, origins.script, origins.job),
+            hardware=hardware_of(
+                launcher,
+                environment,
+                scheduler,
+                noted_in(self.reach, origins.script, command),
+                origins.job,
+            ),
             model=self._model(parts, command),
             versions=self.versions,
             problems=problems,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Optional
 
@@ -57,6 +58,16 @@ def described_by(
     if program in _COUNTED_BY_SETTINGS:
         return launcher_of(program, {}, settings, {}, Scheduler(None, None))
     return with_spawned(Launcher(program if has_file else "python"), files)
+
+
+def noted_in(
+    reach: Reach, script: Optional[ScriptFile], command: Optional[Command]
+) -> Optional[ScriptFile]:
+    """``script`` with the comments of the one it calls, where ``command`` stands."""
+    own = reach.project.read(command.location.path) if command is not None else None
+    if script is None or not isinstance(own, ScriptFile) or own.path == script.path:
+        return script
+    return dataclasses.replace(script, comments=(*own.comments, *script.comments))
 
 
 def _submitted(

@@ -39,6 +39,7 @@ class Scheduler:
             self.directives[directive.name.replace("_", "-")] = directive
         self.directives.update(_slurm_flags(command, "sbatch"))
         self.step = _slurm_flags(command, "srun")
+        self._container = _container_gpus(command)
         if _TASKS.intersection(self.step):
             # The step says how many tasks it has; the job's numbers no longer count.
             for name in _TASKS:
@@ -74,7 +75,9 @@ class Scheduler:
 
     @property
     def gpus_per_node(self) -> Optional[Setting]:
-        """GPUs per node asked for."""
+        """GPUs per node asked for; within a container, those it is given."""
+        if self._container is not None:
+            return self._container
         for name in ("gpus-per-node", "gres"):
             setting = self.directives.get(name)
             match = _GRES.search(str(setting.value)) if setting and setting.known else None
@@ -184,6 +187,23 @@ def _flags(words: Sequence[Word]) -> Iterable[Setting]:
         elif isinstance(word.value, Unknown):
             value = word.value
         yield Setting(name, value, word.location, Origin.FLAG)
+
+
+_CONTAINERS = ("docker", "podman", "nvidia-docker")
+
+
+def _container_gpus(command: Optional[Command]) -> Optional[Setting]:
+    """GPUs of ``docker run --gpus``: a number, or devices by number; None for all."""
+    for wrapper in _wrappers(command, *_CONTAINERS):
+        for flag in _flags(wrapper[1:]):
+            text = str(flag.value).strip("\"'")
+            devices = re.fullmatch(r"device=(\d+(?:,\d+)*)", text)
+            number = re.fullmatch(r"(?:count=)?(\d{1,3})", text)
+            if flag.name != "gpus" or not flag.known or not (devices or number):
+                continue
+            count = int(number.group(1)) if number else text.count(",") + 1
+            return Setting("gpus", count, flag.location, Origin.DERIVED, said(flag))
+    return None
 
 
 # --- MPI ------------------------------------------------------------------------------------
