@@ -40,14 +40,14 @@ def needed_split(run: Run) -> Optional[Split]:
     now = _held(run, int(tensor), int(pipeline), world)
     if now is None or run.hardware.weak or now <= _FULL * memory:
         return None
-    for wider in _powers(int(tensor), _node_size(run, world)):
-        if not _divides(wider, run.model.heads, run.model.kv_heads):
-            continue
+    widths = _widths(run, int(tensor), world)
+    for wider in widths:
         for deeper in _powers(int(pipeline), world // wider):
             need = _held(run, wider, deeper, world)
-            is_wide = wider == _widest(run, int(tensor), world)
             fits = need is not None and need <= _ROOMY * memory
-            if fits and _divides(deeper, run.model.layers) and (deeper == pipeline or is_wide):
+            if not fits or not _divides(deeper, run.model.layers):
+                continue
+            if deeper == pipeline or wider == widths[-1]:
                 return Split(wider, deeper, now, memory)
     return None
 
@@ -73,18 +73,14 @@ def _splits_optimizer(run: Run) -> bool:
     return run.framework == "swift" if setting is None else setting.value is not False
 
 
-def _node_size(run: Run, world: int) -> int:
+def _widths(run: Run, tensor: int, world: int) -> list[int]:
+    """Tensor degrees to try: the user's own, else those that a node and the heads allow."""
+    if tensor > 1:
+        return [tensor]
     size = run.launcher.processes.value
-    return size if isinstance(size, int) else world
-
-
-def _widest(run: Run, tensor: int, world: int) -> int:
-    wide = (
-        degree
-        for degree in _powers(tensor, _node_size(run, world))
-        if _divides(degree, run.model.heads, run.model.kv_heads)
-    )
-    return max(wide, default=tensor)
+    heads = (run.model.heads, run.model.kv_heads)
+    limit = size if isinstance(size, int) else world
+    return [degree for degree in _powers(1, limit) if _divides(degree, *heads)]
 
 
 def _powers(start: int, limit: int) -> Iterator[int]:

@@ -25,6 +25,7 @@ def practices_from_deepspeed(document: Document) -> dict[str, Setting]:
         ("max_grad_norm", "gradient_clipping"),
         ("autotp_size", "tensor_parallel.autotp_size"),
         ("autotp_size", "tensor_parallel.tp_size"),
+        ("sequence_parallel", "sequence_parallel_size"),
     ):
         setting = _number(document, dotted, name)
         if setting is not None:

@@ -15,7 +15,7 @@ from flake8_gpu_training.frameworks.reading import (
     number,
     practice,
 )
-from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.model import Model, Run, RunKind
 
 _ARGUMENTS = "Megatron-LM 0.20 megatron/training/arguments.py"
 _CONFIG = "Megatron-LM 0.20 megatron/training/config/training_config.py"
@@ -75,6 +75,63 @@ def is_megatron_lm(run: Run) -> bool:
 def is_known_by(names: Collection[str]) -> bool:
     """Whether parameters of these names are, together, Megatron-LM's alone."""
     return all(name in names for name in _MARKS) and any(name in names for name in _OTHER_MARKS)
+
+
+def model_of_flags(settings: Mapping[str, Setting]) -> Optional[Model]:
+    """The decoder whose shape the flags give; the embeddings count when their size is known."""
+    shape = {name: _count(settings, name) for name in _SHAPE}
+    layers, hidden, heads = shape["num_layers"], shape["hidden_size"], shape["num_attention_heads"]
+    if not is_known_by(settings.keys()) or not layers or not hidden or not heads:
+        return None
+    is_gated = is_true(settings.get("swiglu"))
+    width = shape["ffn_hidden_size"] or (
+        int(4 * hidden * 2 / 3 / 64) * 64 if is_gated else 4 * hidden
+    )
+    groups = shape["num_query_groups"] if "group_query_attention" in settings else heads
+    experts = shape["num_experts"] or 0
+    used = shape["moe_router_topk"] or 2
+    block = (3 if is_gated else 2) * hidden
+    expert = block * (shape["moe_ffn_hidden_size"] or width)
+    attention = 2 * hidden * hidden * (1 + (groups or 1) / heads)
+    tied = "untie_embeddings_and_output_weights" not in settings
+    embeddings = (shape["vocab_size"] or 0) * hidden * (1 if tied else 2)
+    whole = layers * (attention + (experts * expert if experts else block * width)) + embeddings
+    active = layers * (attention + (used * expert if experts else block * width)) + embeddings
+    return Model(
+        kind="LLM",
+        parameters=int(whole),
+        active_parameters=int(active),
+        layers=layers,
+        hidden_size=hidden,
+        heads=heads,
+        kv_heads=groups,
+        intermediate_size=width,
+        is_moe=bool(experts),
+        source="num_layers, hidden_size and num_attention_heads of the command",
+        location=settings["num_layers"].location,
+    )
+
+
+_SHAPE = (
+    "num_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "ffn_hidden_size",
+    "num_query_groups",
+    "num_experts",
+    "moe_router_topk",
+    "moe_ffn_hidden_size",
+    "vocab_size",
+)
+
+
+def _count(settings: Mapping[str, Setting], name: str) -> Optional[int]:
+    setting = settings.get(name)
+    figure = number(setting.value) if setting is not None else None
+    return int(figure) if figure is not None and 0 < figure < _NO_COUNT else None
+
+
+_NO_COUNT = 10**7
 
 
 def practices(run: Run) -> dict[str, Setting]:

@@ -720,8 +720,12 @@ class Assembly:
         return None
 
     def _model(self, parts: _Parts, command: Optional[Command]) -> Model:
+        from flake8_gpu_training.frameworks.megatron import model_of_flags
         from flake8_gpu_training.models import model_of
 
+        shaped = model_of_flags(parts.settings)
+        if shaped is not None:
+            return shaped
         named = _model_setting(parts)
         if named is None or not isinstance(named.value, str):
             return model_of(None)
