@@ -223,3 +223,37 @@ def test_fabric_run_starts_a_process_for_each_device(
 ) -> None:
     (run,) = runs_in(f"{command} train.py\n")
     assert size(run) == expected
+
+
+# --- make ------------------------------------------------------------------------------------
+
+MAKEFILE = "GPUS ?= 2\ntrain:\n\ttorchrun --nproc_per_node $(GPUS) train.py\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("make train GPUS=8\n", [(8, 1)]),
+        ("GPUS=4 make\n", [(4, 1)]),
+        ("make -j 4 -k train GPUS=8; make -f Makefile GPUS=$N\n", [(8, 1), (UNKNOWN, 1)]),
+        ("make clean\n", [(2, 1)]),
+        ("make -n train GPUS=8\n", [(2, 1)]),
+        ("f() { make train GPUS=8; }\necho\n", [(2, 1)]),
+    ],
+)
+def test_make_runs_its_goal_as_it_is_called(
+    runs_in: MakeRuns, script: str, expected: list[tuple[Any, Any]]
+) -> None:
+    runs = runs_in(script, Makefile=MAKEFILE)
+    assert [size(run) for run in runs] == expected
+    assert {run.location.path for run in runs} == {"Makefile"}
+
+
+def test_make_that_calls_make_is_followed(runs_in: MakeRuns) -> None:
+    (run,) = runs_in("true\n", Makefile=f"all:\n\t$(MAKE) train GPUS=6\n{MAKEFILE}")
+    assert size(run) == (6, 1)
+
+
+def test_a_makefile_that_calls_itself_ends(runs_in: MakeRuns) -> None:
+    runs = runs_in("make\n", Makefile="all:\n\t$(MAKE) all\n\tpython train.py\n")
+    assert runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flake8_gpu_training.facts import ProblemKind, ScriptFile, Unknown
-from flake8_gpu_training.sources.makefile import read_makefile
+from flake8_gpu_training.sources.makefile import MakeCall, read_makefile
 
 
 def read(text: str) -> ScriptFile:
@@ -116,3 +116,81 @@ def test_growth_without_bound_is_cut() -> None:
 
 def test_binary_is_a_problem() -> None:
     assert [p.kind for p in read_makefile(b"\0", "M").problems] == [ProblemKind.ENCODING]
+
+
+# --- calls -----------------------------------------------------------------------------------
+
+CALLED = """\
+GPUS ?= 2
+MODEL = small
+RUN = torchrun --nproc_per_node $(GPUS)
+
+train eval: data
+	$(RUN) $@.py --model $(MODEL)
+
+big: MODEL := large
+big: train
+
+size-%:
+	python train.py --size $* --out out/$@
+
+data:
+	python prepare.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (MakeCall(), ["python prepare.py", "torchrun --nproc_per_node 2 train.py --model small"]),
+        (
+            MakeCall(("eval",), {"GPUS": "8"}),
+            ["python prepare.py", "torchrun --nproc_per_node 8 eval.py --model small"],
+        ),
+        (
+            MakeCall(("train",), {"MODEL": "own"}, {"GPUS": "4", "RUN": "x"}),
+            ["python prepare.py", "torchrun --nproc_per_node 4 train.py --model own"],
+        ),
+        (
+            MakeCall(("big",)),
+            ["python prepare.py", "torchrun --nproc_per_node 2 train.py --model large"],
+        ),
+        (MakeCall(("size-7b",)), ["python train.py --size 7b --out out/size-7b"]),
+        (MakeCall(("nothing",)), []),
+    ],
+)
+def test_a_call_runs_its_goals_with_its_variables(call: MakeCall, expected: list[str]) -> None:
+    facts = read_makefile(CALLED, "Makefile", call)
+    assert [command.text for command in facts.commands] == expected
+
+
+def test_a_variable_that_the_call_leaves_open_is_unknown() -> None:
+    call = MakeCall(("train",), {"GPUS": Unknown("$N")})
+    word = read_makefile(CALLED, "Makefile", call).commands[-1].words[2]
+    assert isinstance(word.value, Unknown)
+
+
+def test_the_goal_may_be_named_by_the_makefile() -> None:
+    text = ".DEFAULT_GOAL := b\na:\n\tpython a.py\nb:\n\tpython b.py\n"
+    assert [c.text for c in read_makefile(text, "Makefile", MakeCall()).commands] == ["python b.py"]
+
+
+def test_targets_that_need_each_other_end() -> None:
+    text = "a: b\n\tpython a.py\nb: a\n\tpython b.py\n"
+    facts = read_makefile(text, "Makefile", MakeCall(("a",)))
+    assert [c.text for c in facts.commands] == ["python b.py", "python a.py"]
+
+
+def test_a_command_stands_in_its_recipe_though_a_variable_begins_it() -> None:
+    facts = read_makefile("RUN = python -u\n\nt:\n\t@echo hi\n\t@$(RUN) t.py\n", "Makefile")
+    command = facts.commands[-1]
+    assert (command.text, command.location.line, command.location.column) == (
+        "python -u t.py",
+        5,
+        3,
+    )
+
+
+def test_what_a_pattern_stands_for_is_not_known_without_a_call() -> None:
+    facts = read_makefile("size-%:\n\tpython t.py $*\n", "Makefile")
+    assert isinstance(facts.commands[0].words[-1].value, Unknown)

@@ -27,6 +27,7 @@ from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import Assembly, Origins
 from flake8_gpu_training.runs.configs import Recognised, recognise
 from flake8_gpu_training.runs.launchers import read_launch
+from flake8_gpu_training.runs.makefiles import made_by
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.python_entry import (
     FRAMEWORK_PACKAGES,
@@ -390,12 +391,22 @@ _STARTING = re.compile(
 
 def _commands(project: Project) -> Iterator[Found]:
     scripts = list(project.scripts())
+    made = [
+        Found(command, Origins(script=script))
+        for script in scripts
+        if not project.is_auxiliary(script.path)
+        for caller in script.commands
+        if not caller.uncalled
+        for command in made_by(project, caller)
+    ]
     others = [
         command
         for script in scripts
         for command in script.commands
         if command.location.path != script.path
     ]
+    others += [found.command for found in made]
+    yield from made
     read = {command.location for command in others}
     called = {command.location for command in others if not command.uncalled}
     for script in scripts:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Optional, Union
 
-from ..facts import Problem, ScriptFile, Setting, Unknown, Word
+from ..facts import Location, Problem, ScriptFile, Setting, Unknown, Word
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
 from ._shell_text import decoded
@@ -58,6 +58,20 @@ class _Rule:
     needs: tuple[str, ...]
     conditional: bool
     lines: list[_Line] = field(default_factory=list)
+    others: tuple[str, ...] = ()
+    """Further targets of the same recipe."""
+
+
+@dataclass(frozen=True)
+class MakeCall:
+    """``make goals NAME=value``, and the variables of the environment it is called in.
+
+    A value that is not known is Unknown. Without goals the first target is made.
+    """
+
+    goals: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -67,6 +81,10 @@ class _Make:
     variables: dict[str, _Variable] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     rules: list[_Rule] = field(default_factory=list)
+    fixed: frozenset[str] = frozenset()
+    """Variables that the call sets: assignments do not change them."""
+    of_targets: dict[str, dict[str, _Variable]] = field(default_factory=dict)
+    """Variables that hold for one target, and what it needs, only."""
     sourced: list[Word] = field(default_factory=list)
     one_shell: bool = False
     exports_all: bool = False
@@ -76,16 +94,21 @@ class _Make:
     """How many were expanded so far."""
 
 
-def read_makefile(text: Union[str, bytes], path: str) -> ScriptFile:
+def read_makefile(
+    text: Union[str, bytes], path: str, call: Optional[MakeCall] = None
+) -> ScriptFile:
     """Facts of a Makefile. Never raises: what cannot be read is a Problem.
 
-    A command's ``function`` is its target.
+    A command's ``function`` is its target. With a ``call`` the commands are those that it
+    runs; without one they are those of all targets.
     """
     problems: list[Problem] = []
     content = decoded(text, path, 1, problems, takes_crlf=True)
     source = Source(content, path)
     comments: list[Setting] = []
     make = _Make()
+    if call is not None:
+        _preset(make, call, source)
     for line in _lines(content, source, comments):
         _read(make, line)
     interpreter = Interpreter("", parse_program)
@@ -97,8 +120,8 @@ def read_makefile(text: Union[str, bytes], path: str) -> ScriptFile:
             place = make.variables[name].place
             location = place[0].location if place else None
             interpreter.state.set(name, Variable(value, location, exported))
-    for rule in make.rules:
-        _run(make, rule, interpreter)
+    for rule, target in _chosen(make, call):
+        _run(make, rule, target, interpreter)
     return ScriptFile(
         path=path,
         commands=tuple(interpreter.commands),
@@ -108,6 +131,60 @@ def read_makefile(text: Union[str, bytes], path: str) -> ScriptFile:
         comments=tuple(comments),
         problems=tuple(problems + interpreter.problems),
     )
+
+
+def _preset(make: _Make, call: MakeCall, source: Source) -> None:
+    """Variables that the environment sets, and those that the call fixes."""
+    for name, value in {**call.environment, **call.variables}.items():
+        unknown = value if isinstance(value, Unknown) else None
+        text = str(value) if unknown is None else f"${{{name}}}"
+        chunk = Chunk(text, source, 0, unknown, False)
+        make.variables[name] = _Variable((chunk,), False, ())
+    make.fixed = frozenset(call.variables)
+    make.exported.update(call.variables, call.environment)
+
+
+def _chosen(make: _Make, call: Optional[MakeCall]) -> list[tuple[_Rule, str]]:
+    """The rules that run, in order, each with its target."""
+    if call is None:
+        return [(rule, rule.target) for rule in make.rules]
+    found: list[tuple[_Rule, str]] = []
+    seen: set[str] = set()
+
+    def need(target: str, depth: int) -> None:
+        if target in seen or depth > _MAX_DEPTH:
+            return
+        seen.add(target)
+        rules = [rule for rule in make.rules if target in (rule.target, *rule.others)]
+        rules = rules or [r for r in make.rules if _stem(r.target, target) is not None][:1]
+        for rule in rules:
+            for name, variable in make.of_targets.get(target, {}).items():
+                for needed in rule.needs:
+                    make.of_targets.setdefault(needed, {}).setdefault(name, variable)
+            for needed in rule.needs:
+                need(needed, depth + 1)
+        found.extend((rule, target) for rule in rules)
+
+    for goal in call.goals or _default_goals(make):
+        need(goal, 0)
+    return found
+
+
+def _default_goals(make: _Make) -> list[str]:
+    named = make.variables.get(".DEFAULT_GOAL")
+    if named is not None:
+        return [text_of(named.value).strip()]
+    targets = (r.target for r in make.rules if r.target[:1] != "." and "%" not in r.target)
+    return list(targets)[:1]
+
+
+def _stem(pattern: str, target: str) -> Optional[str]:
+    """What ``%`` of a pattern rule stands for."""
+    before, percent, behind = pattern.partition("%")
+    if not percent or not target.startswith(before) or not target.endswith(behind):
+        return None
+    stem = target[len(before) : len(target) - len(behind)]
+    return stem or None
 
 
 def _settings(make: _Make) -> Iterator[tuple[str, Setting]]:
@@ -219,6 +296,8 @@ def _assign(make: _Make, line: _Line, match: re.Match[str], indent: int) -> None
     if match["export"]:
         make.exported.add(name)
     before = make.variables.get(name)
+    if name in make.fixed:
+        return
     if sign == "?=" and before is not None and not before.conditional:
         return
     if sign == "!=":
@@ -265,23 +344,61 @@ def _rule(make: _Make, line: _Line) -> None:
     if ".ONESHELL" in targets:
         make.one_shell = True
     needs, semicolon, command = match["rest"].partition(";")
-    if _ASSIGNMENT.match(needs):
-        # A variable of one target only.
+    assigned = _ASSIGNMENT.match(needs.lstrip())
+    if assigned is not None:
+        _assign_for(make, line, match, targets)
         return
     if targets and targets[0].startswith(".") and targets[0].isupper():
         return
     target = targets[0] if targets else ""
-    rule = _Rule(target, tuple(needs.split()), make.depth > 0)
+    rule = _Rule(target, tuple(needs.split()), make.depth > 0, others=tuple(targets[1:]))
     if semicolon and command.strip():
         cut = match.start("rest") + len(needs) + 1
         rule.lines.append(_Line(_tail(line.value, cut), recipe=True))
     make.rules.append(rule)
 
 
-def _run(make: _Make, rule: _Rule, interpreter: Interpreter) -> None:
-    automatic = {"@": rule.target, "*": rule.target, "?": " ".join(rule.needs)}
-    automatic["^"] = automatic["+"] = " ".join(rule.needs)
-    automatic["<"] = rule.needs[0] if rule.needs else ""
+def _assign_for(make: _Make, line: _Line, match: re.Match[str], targets: list[str]) -> None:
+    """``target: NAME = value``."""
+    rest = _tail(line.value, match.start("rest"))
+    text = text_of(rest)
+    bare = _tail(rest, len(text) - len(text.lstrip(" \t")))
+    inner = _ASSIGNMENT.match(text_of(bare))
+    name = inner["name"] if inner is not None else ""
+    before = make.variables.get(name)
+    if inner is not None:
+        _assign(make, _Line(bare), inner, 0)
+    made = make.variables.get(name)
+    if made is not None and made is not before:
+        for target in targets:
+            make.of_targets.setdefault(target, {})[name] = made
+        make.variables.pop(name)
+        if before is not None:
+            make.variables[name] = before
+
+
+def _automatic(rule: _Rule, target: str) -> dict[str, str]:
+    """``$@`` and its kin, where they are known."""
+    stem = _stem(rule.target, target)
+    if "%" in target:
+        return {}
+    found = {"@": target, "*": target if stem is None else stem, "?": " ".join(rule.needs)}
+    found["^"] = found["+"] = " ".join(rule.needs)
+    found["<"] = rule.needs[0] if rule.needs else ""
+    return found
+
+
+def _run(make: _Make, rule: _Rule, target: str, interpreter: Interpreter) -> None:
+    before = make.variables
+    make.variables = {**before, **make.of_targets.get(target, {})}
+    try:
+        _run_lines(make, rule, target, interpreter)
+    finally:
+        make.variables = before
+
+
+def _run_lines(make: _Make, rule: _Rule, target: str, interpreter: Interpreter) -> None:
+    automatic = _automatic(rule, target)
     values = []
     for line in rule.lines:
         text = line.text
@@ -294,9 +411,23 @@ def _run(make: _Make, rule: _Rule, interpreter: Interpreter) -> None:
             if value:
                 joined.append(Chunk("\n", value[-1].source, value[-1].offset, None, False))
         values = [tuple(joined)]
-    for value in values:
-        if text_of(value).strip():
-            interpreter.run_text(value, function=rule.target, conditional=rule.conditional)
+    for line, value in zip(rule.lines, values):
+        if not text_of(value).strip():
+            continue
+        noted = len(interpreter.commands)
+        interpreter.run_text(value, function=target, conditional=rule.conditional)
+        for index in range(noted, len(interpreter.commands)):
+            made = interpreter.commands[index]
+            interpreter.commands[index] = replace(made, location=_placed(made.location, rule, line))
+
+
+def _placed(location: Location, rule: _Rule, line: _Line) -> Location:
+    """Where a command stands in its recipe, though a variable may hold its first word."""
+    recipe = [chunk.location for each in rule.lines for chunk in each.value if chunk.text.strip()]
+    first = _tail(line.value, len(line.text) - len(line.text.lstrip("@-+ \t")))
+    if not recipe or not first or recipe[0].line <= location.line <= recipe[-1].line:
+        return location
+    return first[0].location
 
 
 # --- expansion ----------------------------------------------------------------------
