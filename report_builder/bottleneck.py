@@ -11,6 +11,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import MemoryEstimate
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.verdicts import Verdict
+from report_builder.links import decoding_rate, slow_links
 from report_builder.wording import default_text, place_text
 
 NAMES = {
@@ -122,7 +123,8 @@ def _communication(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:
                 f"several nodes without GPUDirect RDMA between them ({_place_en(verdict)})",
             ),
         )
-    return None
+    links = slow_links(run)
+    return None if links is None else Bottleneck("communication-bound", links)
 
 
 def _offload(run: Run) -> Optional[Bottleneck]:
@@ -179,11 +181,13 @@ def _data(run: Run, asked: dict[str, Verdict]) -> Optional[Bottleneck]:
 
 def _memory(run: Run, memory: Optional[MemoryEstimate]) -> Optional[Bottleneck]:
     if run.kind is RunKind.SERVE:
+        figure = decoding_rate(run)
         return Bottleneck(
             "memory-bound",
             Text(
-                "推理解码阶段每个 token 都要读一遍权重，受显存带宽限制",
-                "decoding reads every weight for each token, which memory bandwidth limits",
+                f"推理解码阶段每个 token 都要读一遍权重，受显存带宽限制{figure.zh}",
+                f"decoding reads every weight for each token, which memory bandwidth limits"
+                f"{figure.en}",
             ),
         )
     capacity = run.hardware.memory_gib

@@ -10,7 +10,7 @@ import pytest
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Import, Location, PythonFile, Setting
 from flake8_gpu_training.models import model_of
-from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.model import Hardware, Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.verdicts import judge
 from report_builder.bottleneck import NAMES, bottleneck
 
@@ -73,3 +73,53 @@ def test_a_script_that_decodes_images_has_samples_that_take_work() -> None:
     picture = Import("torchvision", "transforms", "transforms", AT)
     run = replace(run_of("unknown"), python=(PythonFile("train.py", imports=(picture,)),))
     assert bottleneck(run, judge(run, all_checks()), None).kind == "io-bound"
+
+
+def on_gpus(gpu: str, count: int, *, weak: bool = False, **practices: Any) -> Run:
+    hardware = Hardware(gpu, gpus_per_node=count, weak=weak)
+    return replace(run_of(**practices), hardware=hardware)
+
+
+SHORT = {"micro_batch_size": 1, "max_length": 1536}
+ZERO3 = {"zero_stage": 3, "tuning": "full", **SHORT}
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (on_gpus("RTX4090", 8, **ZERO3), "ZeRO-3 moves about 40 GB per GPU and micro-batch"),
+        (on_gpus("L40S", 8, tuning="lora", fsdp="full_shard", **SHORT), "FSDP moves about 27 GB"),
+        (on_gpus("RTX4090", 4, tensor_parallel=4), "tensor parallelism over 4 GPUs"),
+        (on_gpus("A6000", 4, **ZERO3), "bridges join only pairs of A6000"),
+    ],
+)
+def test_gpus_without_nvlink_are_held_back_by_what_they_exchange(run: Run, words: str) -> None:
+    found = bottleneck(run, (), None)
+    assert found.kind == "communication-bound"
+    assert words in found.evidence.en
+    assert "GB/s" in found.evidence.zh
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        on_gpus("H100-SXM", 8, **ZERO3),
+        on_gpus("A100-80G", 8, **ZERO3),  # the form is not told
+        on_gpus("A6000", 2, **ZERO3),  # a bridge may join the two
+        on_gpus("RTX4090", 1, **ZERO3),
+        on_gpus("RTX4090", 8, zero_stage=2, tuning="full"),
+        on_gpus("RTX4090", 8, weak=True, **ZERO3),
+        # Many tokens a micro-batch: the exchange hides behind the computing.
+        on_gpus("RTX4090", 8, **{**ZERO3, "micro_batch_size": 16}),
+    ],
+)
+def test_links_are_not_blamed_where_they_carry_enough_or_are_not_known(run: Run) -> None:
+    assert bottleneck(run, (), None).kind != "communication-bound"
+
+
+def test_serving_names_the_bandwidth_and_what_it_allows() -> None:
+    run = replace(on_gpus("A100-80G-SXM", 1), kind=RunKind.SERVE)
+    evidence = bottleneck(run, (), None).evidence
+    assert "2,039 GB/s on A100-80G-SXM: at most about 134 tokens a second" in evidence.en
+    unknown = replace(run, hardware=Hardware())
+    assert bottleneck(unknown, (), None).evidence.en.endswith("which memory bandwidth limits")

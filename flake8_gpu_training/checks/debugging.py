@@ -112,7 +112,7 @@ def _peer_to_peer(run: Run) -> Judgement:
     name = run.hardware.gpu or ""
     if setting is None or count is None or count == 1 or name.startswith("RTX"):
         return no_mistake()  # GeForce cards from the RTX 4090 on need it
-    linked = name.startswith(_NVLINKED)
+    linked = name.startswith(_NVLINKED) and not (kind is not None and kind.bridge)
     what = f"{name} GPUs are linked by NVLink" if linked else "GPUs that reach each other directly"
     message = (
         f"drop NCCL_P2P_DISABLE=1: {what}, and their traffic then goes through host memory"
