@@ -9,10 +9,14 @@ from flake8_gpu_training.checks.base import Change, Edit
 from flake8_gpu_training.facts import Document, Node
 
 
-def replacement(document: Document, dotted: str, new: Any) -> Change:
-    """The change that gives ``dotted`` the value ``new``; with an edit where it stands."""
+def replacement(document: Document, dotted: str, new: Any, bare: bool = False) -> Change:
+    """The change that gives ``dotted`` the value ``new``; with an edit where it stands.
+
+    ``bare``: a word that YAML takes without quotes.
+    """
     node = document.get(dotted)
-    written = _rendered(document.language, new)
+    is_plain = bare and document.language == "yaml"
+    written = str(new) if is_plain else _rendered(document.language, new)
     key = dotted.rpartition(".")[2]
     line = f"{key}: {written}" if document.language == "yaml" else f'"{key}": {written}'
     old = _as_written(document.language, node) if node is not None else None

@@ -12,7 +12,9 @@ MODULES = (
     "parallelism",  # GPU101, GPU107
     "sharding",  # GPU102, GPU108
     "model_parallelism",  # GPU103 to GPU106, GPU109
-    "memory",  # GPU2xx
+    "precision",  # GPU201, GPU202
+    "memory",  # GPU203 to GPU205
+    "memory_options",  # GPU206 to GPU210
     "compute",  # GPU3xx
     "communication",  # GPU4xx
     "debugging",  # GPU308 to GPU310, GPU407, GPU408

@@ -244,6 +244,7 @@ def _precision(
         _of_deepspeed(program),
         _of_autocast(program),
         _of_mixed_shards(program),
+        _of_apex(program),
     ):
         if setting is not None:
             return {"precision": setting}
@@ -346,6 +347,19 @@ def _of_mixed_shards(program: _Program) -> Optional[Setting]:
         value = dtype(str(argument.value))
         if value is not None:
             return _given("precision", value, call, argument)
+    return None
+
+
+def _of_apex(program: _Program) -> Optional[Setting]:
+    """``apex.amp.initialize``: float16 at every level but O0 (O1 unless given)."""
+    for call in program.named("initialize"):
+        if call.name != "apex.amp.initialize":
+            continue
+        level = _keyword(call, "opt_level")
+        if level is None and call.is_open:
+            return _given("precision", Unknown("the level is not known"), call)
+        value = "fp32" if level is not None and level.value == "O0" else "fp16"
+        return _given("precision", value, call, level)
     return None
 
 

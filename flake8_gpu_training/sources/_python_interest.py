@@ -76,6 +76,7 @@ CALLS = frozenset(
     check_call check_output autocast GradScaler init_process_group new_group
     set_float32_matmul_precision DistributedDataParallel FullyShardedDataParallel DataParallel
     fully_shard FSDP DDP parallelize_module init_device_mesh checkpoint checkpoint_sequential
+    apply_activation_checkpointing checkpoint_wrapper context_parallel
     set_device set_per_process_memory_fraction manual_seed set_num_threads
     use_deterministic_algorithms memory_summary CUDAGraph make_graphed_callables Stream
     sdpa_kernel sdp_kernel flex_attention scaled_dot_product_attention flash_attn_func
@@ -137,6 +138,7 @@ TRACES = (
     '"cuda',
     "'cuda",
     "deepspeed.",
+    "amp.initialize",
     "deepspeed_config",
     "attn_implementation =",
     ".forward =",
