@@ -1,4 +1,4 @@
-"""Practices of the plugins that a program hands to Accelerate: FSDP, and several dimensions."""
+"""Practices of the plugins that a program hands to Accelerate: FSDP, DeepSpeed, dimensions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ _PREFETCHING = ("backward_pre", "backward_post")
 
 
 def practices_of_plugins(run: Run) -> dict[str, Setting]:
-    """What ``FullyShardedDataParallelPlugin`` and ``ParallelismConfig`` objects set."""
+    """What the objects set that a program hands to its ``Accelerator``."""
     found: dict[str, Setting] = {}
+    deepspeed = _only(run, "DeepSpeedPlugin")
+    if deepspeed is not None:
+        found.update(_deepspeed(deepspeed))
     plugin = _only(run, "FullyShardedDataParallelPlugin")
     if plugin is not None:
         found.update(_fsdp(plugin))
@@ -33,6 +36,24 @@ def _only(run: Run, name: str) -> Optional[Call]:
 
 def _calls(run: Run, name: str) -> Iterator[Call]:
     return (call for file in run.python for call in file.calls if call.method == name)
+
+
+def _deepspeed(call: Call) -> dict[str, Setting]:
+    """What ``DeepSpeedPlugin`` is given; the rest is the launcher's, or its own default."""
+    found: dict[str, Setting] = {}
+    for keyword, name, position in (
+        ("gradient_accumulation_steps", "gradient_accumulation_steps", 1),
+        ("gradient_clipping", "max_grad_norm", 2),
+        ("zero_stage", "zero_stage", 3),
+        ("offload_optimizer_device", "offload_optimizer", -1),
+        ("offload_param_device", "offload_param", -1),
+    ):
+        argument = call.keywords.get(keyword)
+        if argument is None and 0 <= position < len(call.positional):
+            argument = call.positional[position]
+        if argument is not None and argument.value not in (None, "auto"):
+            found[name] = given(name, argument.value, call, argument)
+    return found
 
 
 def _fsdp(call: Call) -> dict[str, Setting]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
-from flake8_gpu_training.frameworks import megatron, verl
+from flake8_gpu_training.frameworks import megatron, mmengine, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.colossalai import practices_of_booster
@@ -196,6 +196,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         found.update(megatron.practices(run))
     elif trainer:
         found.update(verl.practices(run, trainer))
+    elif mmengine.is_mmengine(run):
+        found.update(mmengine.practices(run))
     # What a flag of the program says is no guess from its code.
     return {n: s for n, s in found.items() if n not in spelled or s.known or not spelled[n].known}
 
@@ -633,6 +635,8 @@ def _optimizer_name(call: Call) -> str:
 
 def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
     name = "gradient_accumulation_steps"
+    if name in found:  # DeepSpeed's own, whatever Accelerate is told
+        return {}
     for call, keyword in (
         (program.accelerator(), "gradient_accumulation_steps"),
         (program.lightning(), "accumulate_grad_batches"),
@@ -640,8 +644,6 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
         argument = _keyword(call, keyword) if call is not None else None
         if call is not None and argument is not None:
             return {name: _given(name, argument.value, call, argument)}
-    if name in found:
-        return {}
     setting = find(program.run, name, "accumulation_steps", "grad_accum_steps")
     if setting is not None:
         return {name: practice(name, setting.value, setting)}
@@ -736,9 +738,9 @@ def _zero(
     if "zero_stage" in found or "zero_stage" in launched:
         return {}
     plugin = program.first("DeepSpeedPlugin")
-    argument = _keyword(plugin, "zero_stage") if plugin is not None else None
-    if plugin is not None and argument is not None:
-        return {"zero_stage": _given("zero_stage", argument.value, plugin, argument)}
+    if plugin is not None and not plugin.is_open and _keyword(plugin, "hf_ds_config") is None:
+        note = "accelerate 1.15 utils/dataclasses.py: zero_stage 2 unless set"
+        return {"zero_stage": Setting("zero_stage", 2, plugin.location, Origin.DERIVED, note)}
     if program.first("initialize") is not None and "deepspeed" in program.words:
         for call in program.named("initialize"):
             if call.name.startswith("deepspeed"):

@@ -141,6 +141,7 @@ def python_config(follower: Follower, name: Any, text: str, depth: int = 0) -> A
         return Unknown(text)
     follower.made.modules.append(path)
     made = Table()
+    lowers: list[Table] = []
     bases = bare(module.names.get("_base_"))
     for base in bases if isinstance(bases, list) else [bases] if bases else []:
         inner = bare(base)
@@ -148,12 +149,13 @@ def python_config(follower: Follower, name: Any, text: str, depth: int = 0) -> A
         lower = python_config(follower, target, text, depth + 1)
         if not isinstance(lower, Table):
             return Unknown(text)
+        lowers.append(lower)
         made = merged(made, lower)
     own = Table()
     for key, value in module.names.items():
         if not key.startswith("_") and not isinstance(value, (Module, Function, Class)):
             own.put(key, value)
-    return follower.replaced(_replacing(made, own))
+    return follower.replaced(_replacing(made, own), *lowers)
 
 
 def _replacing(lower: Table, upper: Table) -> Table:

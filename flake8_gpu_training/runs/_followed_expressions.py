@@ -90,10 +90,15 @@ class Expressions:
         value = node.value
         if value is not None and not isinstance(value, (bool, int, float, str)):
             return Unknown(text_of(node))
-        if not frame.module.is_configuration or value is None:
+        return self.placed(node, value, frame) if frame.module.is_configuration else value
+
+    def placed(self, node: ast.expr, value: Any, frame: Frame) -> Any:
+        """A scalar with the place in the code that says it, when it has none yet."""
+        if not isinstance(value, (bool, int, float, str)):
             return value
         place = self.place(frame.module.path, node.lineno, node.col_offset)
-        return Placed(value, Setting("", value, place, Origin.FILE))
+        origin = Origin.FILE if frame.module.is_configuration else Origin.CONSTRUCTOR
+        return Placed(value, Setting("", value, place, origin))
 
     def place(self, path: str, line: int, offset: int) -> Location:
         """A place in a file from ``ast``'s line and offset in bytes."""
@@ -166,7 +171,7 @@ class Expressions:
             if key is not None:
                 name = bare(self.value(key, frame))
                 if isinstance(name, (str, int)):
-                    made.put(name, value)
+                    made.put(name, self.placed(item, value, frame))
                 else:
                     made.is_open = True
             elif isinstance(value, Table):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable
 
-from flake8_gpu_training.facts import Origin, Unknown
+from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.runs._followed import (
     Class,
     File,
@@ -25,7 +25,13 @@ from flake8_gpu_training.runs._followed import (
     plain,
     put_dotted,
 )
-from flake8_gpu_training.runs._followed_configs import PAIR, with_base
+from flake8_gpu_training.runs._followed_configs import with_base
+from flake8_gpu_training.runs._followed_parsers import (
+    declared,
+    note_defaults,
+    options,
+    remaining,
+)
 from flake8_gpu_training.runs.settings import typed
 
 if TYPE_CHECKING:
@@ -46,8 +52,6 @@ def table_method(follower: Follower, owner: Table, name: str, given: Given, text
         value = owner.entries.get(name)
         if isinstance(value, (Function, Class)):
             return follower.apply(value, given, ast.Name(text, ast.Load()))
-        if name == "parse_args":
-            return _options(follower)
         return Unknown(text)
     method = _METHODS.get(name)
     return method(follower, owner, given, text) if method is not None else None
@@ -134,23 +138,25 @@ def _merge_from_file(follower: Follower, owner: Table, given: Given, text: str) 
 
 
 def _merge_from_list(follower: Follower, owner: Table, given: Given, text: str) -> Any:
+    """``KEY VALUE KEY VALUE``, or ``KEY=VALUE`` words."""
     items = items_of(given.get(0, "cfg_list"))
     if items is None:
         doubt_all(owner)
         return None
     words = [bare(item) for item in items]
-    pairs = [
-        tuple(word.partition("=")[::2]) for word in words if isinstance(word, str) and "=" in word
-    ]
-    if len(pairs) != len(words):
-        pairs = list(zip(words[::2], words[1::2]))
-    for key, value in pairs:
-        if isinstance(key, str):
-            put_dotted(
-                owner, key, typed(value) if isinstance(value, str) else value, follower.doubt > 0
-            )
-        else:
+    if words and all(isinstance(word, str) and "=" in word for word in words):
+        pairs = [word.split("=", 1) for word in words]
+        keys, values, sources = [k for k, _ in pairs], [v for _, v in pairs], items
+    else:
+        keys, values, sources = words[::2], words[1::2], items[1::2]
+    for key, value, source in zip(keys, values, sources):
+        if not isinstance(key, str):
             doubt_all(owner)
+            continue
+        value = typed(value) if isinstance(value, str) else value
+        if isinstance(source, Placed):
+            value = Placed(value, source.setting)
+        put_dotted(owner, key, value, follower.doubt > 0)
     return None
 
 
@@ -209,40 +215,23 @@ def method(follower: Follower, owner: Any, name: str, given: Given, text: str) -
         return owner
     if isinstance(owner, list):
         return _of_list(follower, owner, name, given, text)
+    if name == "add_argument":
+        option = declared(given)
+        if option is not None:
+            follower.declared.append(option)
+        return None
     if name == "set_defaults":
-        follower.option_defaults.update(given.keywords)
+        note_defaults(follower, given)
         return None
     if name == "parse_args":
-        return _options(follower)
+        return options(follower)
     if name == "parse_known_args":
-        return [_options(follower), _rest(follower)]
+        return [options(follower), remaining(follower)]
     if name == "load" and given.positional:  # ``YAML(typ="safe").load(file)``
         stream = bare(given.get(0))
         if isinstance(stream, (File, PathText)) and "YAML" in text:
             return follower.load(stream, follower.here)
     return Unknown(text)
-
-
-def _options(follower: Follower) -> Table:
-    """What the command line is parsed to; defaults from a file over those of the options."""
-    made = Table(is_open=follower.world.is_open)
-    for name, setting in follower.world.options.items():
-        value: Any = Placed(setting.value, setting)
-        if isinstance(setting.value, Unknown):
-            value = setting.value
-        if setting.origin is Origin.DEFAULT and name in follower.option_defaults:
-            value = follower.option_defaults[name]
-        made.put(name, value)
-    for name, value in follower.option_defaults.items():
-        if name not in made.entries:
-            made.put(name, value)
-    return made
-
-
-def _rest(follower: Follower) -> Any:
-    if follower.world.is_open:
-        return Unknown("unread arguments of the command")
-    return [word for word in follower.world.words if PAIR.fullmatch(word)]
 
 
 def _of_text(owner: str, name: str, given: Given, text: str) -> Any:

@@ -105,10 +105,12 @@ class Statements(Expressions):
         elif isinstance(target, ast.Starred):
             self.assign(target.value, Unknown(text_of(target)), frame)
         elif isinstance(target, ast.Attribute):
-            self.put(self.value(target.value, frame), target.attr, value)
+            owner = self.value(target.value, frame)
+            self.put(owner, target.attr, self.placed(target, value, frame))
         elif isinstance(target, ast.Subscript):
             owner = self.value(target.value, frame)
-            self.put(owner, bare(self.value(target.slice, frame)), value)
+            key = bare(self.value(target.slice, frame))
+            self.put(owner, key, self.placed(target, value, frame))
 
     def _bind(self, name: str, value: Any, frame: Frame) -> None:
         if name not in frame.shared:

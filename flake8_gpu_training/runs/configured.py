@@ -67,6 +67,7 @@ def configuration_of(
         source=reach.source,
         module=_Modules(reach, command).find,
         words=texts,
+        places={word.text: word.location for word in reversed(words) if known(word.value)},
         pairs=parse_arguments(words, key_value=True).settings,
         is_open=is_open or len(texts) < len(words),
         configuration=_table(composition) if composition else None,

@@ -37,6 +37,7 @@ from flake8_gpu_training.runs._followed import (
 )
 from flake8_gpu_training.runs._followed_methods import method, table_method
 from flake8_gpu_training.runs._followed_operators import text_of
+from flake8_gpu_training.runs._followed_parsers import Declared
 from flake8_gpu_training.runs._followed_statements import NEXT, Statements
 from flake8_gpu_training.runs.interpolation import is_reference, resolved
 
@@ -52,7 +53,7 @@ class World:
     """What the program finds when it is started.
 
     ``options``: what its command line is parsed to; ``is_open``: words of the command are
-    unknown. ``words``: texts of the arguments, ``pairs`` those that are ``name=value``.
+    unknown. ``words``: texts of the arguments, at ``places``; ``pairs``: ``name=value`` ones.
     ``configuration``: what Hydra composes. ``document``: the project's document by name, as
     seen from a file; ``source``: the bytes of a Python file; ``module``: path of a module,
     by its name, level (-1: the name is a path) and the file that imports it.
@@ -65,6 +66,7 @@ class World:
     module: Callable[[str, int, str], Optional[str]]
     words: tuple[str, ...] = ()
     pairs: Mapping[str, Setting] = field(default_factory=dict)
+    places: Mapping[str, Location] = field(default_factory=dict)
     is_open: bool = False
     configuration: Optional[Table] = None
 
@@ -96,6 +98,8 @@ def followed(main: str, world: World) -> Optional[Outcome]:
                 follower.made.settings.setdefault(name, setting)
     except (_ExhaustedError, RecursionError, MemoryError):
         return None
+    except Exception:  # a fault of ours must cost this configuration only, not the report
+        return None
     return follower.made
 
 
@@ -107,6 +111,8 @@ class Follower(Statements):
         self.made = Outcome()
         self.configurations: list[Table] = []
         """Tables that were loaded or merged, and that no later merge took up."""
+        self.declared: list[Declared] = []
+        """Options of the parsers that were made so far."""
         self.option_defaults: dict[str, Any] = {}
         self.own_environment: dict[str, Any] = {}
         self.doubt = 0

@@ -333,6 +333,10 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
             if loop.trains:
                 yield Entry(framework, RunKind.TRAIN, loop.location)
                 return
+    made = _configured_trainer(program)
+    if made is not None:
+        yield Entry(framework, RunKind.TRAIN, made.location)
+        return
     if not any(_uses_torch(file) for file in program.files):
         return
     for call in program.calls():
@@ -340,11 +344,16 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
         if is_step or call.name == "deepspeed.initialize":
             yield Entry(framework, RunKind.TRAIN, call.location)
             return
-    if _imports(program.script, "hydra"):  # its configuration makes the trainer
-        for call in program.script.calls:
-            if call.name.endswith("trainer.fit"):
-                yield Entry(framework, RunKind.TRAIN, call.location)
-                return
+
+
+def _configured_trainer(program: Program) -> Optional[Call]:
+    """The start of a trainer that only a configuration file describes."""
+    for root, name in (("mmengine", "runner.train"), ("hydra", "trainer.fit")):
+        if _imports(program.script, root):
+            for call in program.script.calls:
+                if call.name.endswith(name):
+                    return call
+    return None
 
 
 def _uses_torch(file: PythonFile) -> bool:
