@@ -360,6 +360,17 @@ class Project:
             if isinstance(facts, RequirementsFile):
                 yield facts
 
+    def content(self, path: str, limit: int) -> Optional[bytes]:
+        """The bytes of a file of the project, data files too; None when longer than ``limit``."""
+        try:
+            if not self._real_file(path):
+                return None
+            with (self.root / path).open("rb") as file:
+                data = file.read(limit + 1)
+        except OSError:
+            return None
+        return data if len(data) <= limit else None
+
     def git_config(self) -> Optional[GitConfig]:
         """Facts of ``.git/config``, when the project has one within its root."""
         path = self._git_config_path()

@@ -31,6 +31,12 @@ def imports(run: Run, *modules: str) -> Optional[Import]:
     return None
 
 
+def lightning_trainer(run: Run) -> Optional[Call]:
+    """The constructor of Lightning's Trainer, or None."""
+    roots = ("lightning", "pytorch_lightning")
+    return next((c for c in calls(run, ".Trainer") if c.name.partition(".")[0] in roots), None)
+
+
 _DECODERS = ("ForCausalLM", "ForImageTextToText", "ForVision2Seq", "ForConditionalGeneration")
 
 

@@ -56,6 +56,41 @@ def gpus(run: Run) -> Optional[int]:
     return ranks(run) or run.hardware.gpus
 
 
+def data_ranks(run: Run) -> Optional[int]:
+    """Ranks that train on samples of their own: those of one model together are one."""
+    count = ranks(run)
+    if count is None:
+        return None
+    for practice in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
+        count //= int(number(run, practice) or 1) or 1
+    return max(count, 1)
+
+
+def global_batch(run: Run) -> Optional[int]:
+    """Samples of an optimizer step over all ranks, or None."""
+    given = _setting(run, "global_batch_size")
+    if isinstance(given, int) and given > 0:
+        return given
+    micro, count = number(run, "micro_batch_size"), data_ranks(run)
+    if micro is None or count is None:
+        return None
+    return int(micro * (number(run, "gradient_accumulation_steps") or 1) * count)
+
+
+def total_steps(run: Run) -> Optional[int]:
+    """Optimizer steps of the whole run: as limited, else by samples, epochs and batch."""
+    for name in ("max_steps", "train_iters", "max_train_steps", "total_training_steps"):
+        steps = _setting(run, name)
+        if isinstance(steps, (int, float)) and not isinstance(steps, bool) and steps > 0:
+            return int(steps)
+    samples, batch = number(run, "dataset_samples"), global_batch(run)
+    epochs = _setting(run, "num_train_epochs")
+    is_sized = isinstance(epochs, (int, float)) and run.value("packing") is not True
+    if samples is None or batch is None or not is_sized:
+        return None
+    return int(epochs * samples / max(batch, 1))
+
+
 def gpu(run: Run) -> Optional[Gpu]:
     """The kind of GPU, or None."""
     return GPUS.get(run.hardware.gpu or "")

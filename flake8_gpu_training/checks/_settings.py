@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.checks._scale import has_flash_kernel
 from flake8_gpu_training.facts import Origin, Setting, Unknown
+from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
@@ -53,6 +54,11 @@ def has(run: Run, practice: str) -> bool:
     return practice in framework_of(run.framework).spellings_of(run)
 
 
+def told(run: Run, practice: str) -> bool:
+    """Whether a parameter, or Megatron-LM's own way, says what the run does about ``practice``."""
+    return has(run, practice) or (is_megatron_lm(run) and practice in run.profile)
+
+
 def algorithm(run: Run) -> Optional[str]:
     """What the run optimizes (``sft``, ``dpo`` …), or None when not known."""
     value = run.value("algorithm")
@@ -63,7 +69,7 @@ def is_text(run: Run) -> bool:
     """Whether nothing speaks for images, video or sound in the run's data."""
     if run.model.kind == "unknown":
         return _SEES.search(str(run.model.name or run.value("model", ""))) is None
-    return run.model.kind == "LLM"
+    return run.model.kind in ("LLM", "encoder", "embedding")
 
 
 def task(run: Run) -> str:

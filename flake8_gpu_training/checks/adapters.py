@@ -12,7 +12,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
-from flake8_gpu_training.checks._programs import first_call
+from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import GIB, gpus, memory_gib, number, text
 from flake8_gpu_training.checks._settings import (
     is_on,
@@ -27,7 +27,8 @@ from flake8_gpu_training.checks.base import (
     Judgement,
     Priority,
 )
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import model_states
@@ -72,12 +73,70 @@ def _adapters(run: Run) -> Judgement:
         return on(setting, "lora")
     if name != "full":
         return off(Text(f"微调方式 {name}", f"tuning is {name}"), setting)
+    if from_scratch(run):
+        return cannot_apply(_SCRATCH)
     return _full(run, setting)
 
 
 def _adapters_by_hand(run: Run, setting: Setting) -> Judgement:
     call = first_call(run, "peft.get_peft_model", "peft.LoraConfig")
-    return seen(call, "lora") if call is not None else cannot_tell(setting)
+    if call is not None:
+        return seen(call, "lora")
+    return cannot_apply(_SCRATCH) if from_scratch(run) else cannot_tell(setting)
+
+
+_SCRATCH = Text("从头训练，没有可冻结的基座", "trained from scratch: no weights are there to keep")
+_LOADS = ("from_pretrained", "load_state_dict", "load_model", "load_checkpoint")
+
+
+def from_scratch(run: Run) -> bool:
+    """Whether the program makes a model with fresh weights and loads none in sight."""
+    if is_megatron_lm(run):
+        return run.setting("finetune") is None and run.setting("pretrained_checkpoint") is None
+    if run.is_open or not run.python:
+        return False
+    methods = {method for file in run.python for method in file.methods}
+    if first_call(run, ".from_config") is not None:
+        return not any(_loads_model(call) for call in calls(run, ".from_pretrained"))
+    if run.framework != "generic" or not methods.isdisjoint(_LOADS):
+        return False
+    made = [c for c in calls(run, *_VISION) if c.name.startswith(("torchvision.models.", "timm."))]
+    return bool(made) and not any(_is_pretrained(call) for call in made)
+
+
+_VISION = tuple(
+    f".{name}"
+    for name in (
+        "create_model",
+        *(f"resnet{n}" for n in (18, 34, 50, 101, 152)),
+        *(f"vit_{size}_{patch}" for size in "blh" for patch in (14, 16, 32)),
+        *(f"efficientnet_b{n}" for n in range(8)),
+        *(f"convnext_{size}" for size in ("tiny", "small", "base", "large")),
+        *(f"swin_{size}" for size in "tsb"),
+        "vgg16",
+        "mobilenet_v2",
+        "mobilenet_v3_large",
+        "wide_resnet50_2",
+        "densenet121",
+    )
+)
+
+
+def _is_pretrained(call: Call) -> bool:
+    """Whether weights are loaded, or may be: an argument that is not known."""
+    if call.is_open:
+        return True
+    for name in ("weights", "pretrained", "checkpoint_path"):
+        argument = call.keywords.get(name)
+        if argument is not None and argument.value not in (None, False, ""):
+            return True
+    first = call.positional[0] if call.positional else None
+    return call.method != "create_model" and first is not None and first.value not in (None, False)
+
+
+def _loads_model(call: Call) -> bool:
+    owner = call.name.split(".")[-2] if "." in call.name else ""
+    return "Model" in owner or owner.endswith(("LM", "Classification"))
 
 
 def _full(run: Run, setting: Setting) -> Judgement:
@@ -195,6 +254,12 @@ def _freezing(run: Run) -> Judgement:
         for attribute in program.attributes:
             if attribute.name.endswith(".requires_grad") and attribute.value is False:
                 return on(attribute)
+    if text(run, "tuning") in (*_ADAPTERS, "adalora"):
+        return cannot_apply(
+            Text("适配器训练已冻结基座", "adapters leave the base model frozen already")
+        )
+    if from_scratch(run):
+        return cannot_apply(_SCRATCH)
     return off(Text("未冻结层（可选）", "no layers are frozen (optional)"))
 
 

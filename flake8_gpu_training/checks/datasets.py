@@ -1,9 +1,11 @@
-"""GPU505, GPU508 to GPU512: how samples are stored, preprocessed and read."""
+"""GPU505, GPU508, GPU509: how samples are stored, and when they are preprocessed."""
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import re
+from typing import Any
 
+from flake8_gpu_training.checks import _storage as storage
 from flake8_gpu_training.checks._data_examples import llamafactory_lacks, swift_lacks
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
@@ -16,12 +18,20 @@ from flake8_gpu_training.checks._judging import (
     seen,
     spelled,
 )
-from flake8_gpu_training.checks._programs import calls, first_call, imports
+from flake8_gpu_training.checks._programs import first_call, imports
+from flake8_gpu_training.checks._samples import (
+    IN_MEMORY,
+    decodes_images,
+    held_in_memory,
+    opened_per_sample,
+    streaming_call,
+    tokenized_by_map,
+    tokenized_late,
+)
 from flake8_gpu_training.checks._scale import (
     number,
 )
 from flake8_gpu_training.checks._settings import (
-    NOT_SWIFT,
     ROLLOUT,
     algorithm,
     has,
@@ -34,7 +44,6 @@ from flake8_gpu_training.checks.base import (
     Evidence,
     Example,
     Finding,
-    Impact,
     Item,
     Judgement,
     Priority,
@@ -50,27 +59,54 @@ PREPROCESSING_WORKERS = 8
 
 # --- GPU505: small files ---
 
-_MERGED = ("webdataset", "streaming", "litdata", "ffcv", "nvidia.dali", "tensorflow.data", "lmdb")
-_SLOW = ("nfs", "cfs", "hdfs", "mdfs", "cephfs", "gpfs", "lustre")
+_MERGED = (
+    "webdataset",
+    "streaming.StreamingDataset",
+    "streaming.StreamingDataLoader",
+    "litdata",
+    "ffcv.loader",
+    "nvidia.dali",
+    "tensorflow.data",
+    "lmdb",
+    "h5py",
+    "tfrecord",
+)
 _ARROW = ("swift", "llamafactory", "hf_trainer", "flow_factory")
+_CONTAINER = re.compile(
+    r"(?i)\.(?:parquet|arrow|feather|tar|tfrecords?|record|lmdb|h5|hdf5|jsonl?|csv|tsv|bin|beton)"
+    r"(?:\.(?:gz|zst|bz2))?$"
+)
 
 
 @of_training(alone=True)
 def _small_files(run: Run) -> Judgement:
+    if held_in_memory(run):
+        return cannot_apply(IN_MEMORY)
     library = imports(run, *_MERGED)
     if library is not None:
         return _imported(library.dotted, library.location)
     folder = first_call(run, ".ImageFolder", ".DatasetFolder")
     if folder is not None:
         return _folder(run, folder)
+    opened = opened_per_sample(run)
+    if opened is not None:
+        return _small_file(run, opened, "")
     reader = first_call(run, ".MMapIndexedDataset", ".IndexedDataset", ".TFRecordDataset")
     if reader is not None:
         return seen(reader)
     table = first_call(run, "datasets.load_dataset", "datasets.load_from_disk", ".read_parquet")
     if table is not None:
         return seen(table)
+    if run.value("pretokenized") is True:
+        return on(run.practice("pretokenized"))
     if run.framework in _ARROW and is_text(run):
         return on("Hugging Face datasets keeps the samples in Arrow tables")
+    container = next((s for s in storage.data(run) if _CONTAINER.search(s.path)), None)
+    if container is not None and is_text(run):
+        said = Text(
+            f"样本集中存于 {container.path}", f"{container.path} holds the samples together"
+        )
+        return Judgement(Status.ENABLED, evidence=container.evidence, current=said)
     return cannot_tell(Text("样本文件的大小无法静态得知", "sizes of sample files are not known"))
 
 
@@ -83,9 +119,17 @@ def _imported(name: str, location: Location) -> Judgement:
 def _folder(run: Run, call: Call) -> Judgement:
     root = call.positional[0] if call.positional else call.keywords.get("root")
     path = root.value if root is not None and isinstance(root.value, str) else ""
-    parts = [part.lower() for part in path.split("/")]
-    if not any(part.startswith(_SLOW) for part in parts):
+    return _small_file(run, call, path)
+
+
+def _small_file(run: Run, call: Call, path: str) -> Judgement:
+    """``call`` opens a file for each sample: bad where opening is slow."""
+    slow = _is_slow(path) or storage.first(run, "slow", "object-store") is not None
+    if not slow:
         return cannot_tell(Text("样本逐文件读取", "samples are read file by file"))
+    if not _is_slow(path):
+        stored = storage.first(run, "slow", "object-store")
+        path = stored.named if stored is not None else path
     message = (
         f"{call.method} opens one file per image on a network file system; "
         "pack the images into tar shards (webdataset) or Parquet"
@@ -102,30 +146,54 @@ def _folder(run: Run, call: Call) -> Judgement:
     )
 
 
+_NETWORK = ("nfs", "cfs", "hdfs", "mdfs", "cephfs", "gpfs", "lustre")
+
+
+def _is_slow(path: str) -> bool:
+    return any(part.startswith(_NETWORK) for part in path.lower().split("/"))
+
+
 # --- GPU508: preprocessing ahead of training ---
+
+
+_TRL_PREPARES = ("SFTConfig", "DPOConfig", "KTOConfig", "ORPOConfig", "CPOConfig", "RewardConfig")
+_STREAMED = Text("流式数据边读边处理", "a streamed dataset is processed as it comes")
 
 
 @of_training(alone=True)
 def _offline(run: Run) -> Judgement:
     if run.value("pretokenized") is True:
         return on(run.practice("pretokenized"))
+    if held_in_memory(run):
+        return cannot_apply(IN_MEMORY)
     lazy = parameter(run, "lazy_tokenize")
     if is_on(lazy) and is_text(run):
         return _lazy(run, lazy)
-    saved = first_call(run, ".save_to_disk", "datasets.load_from_disk")
-    if saved is not None:
-        return seen(saved)
-    inside = _tokenizes_samples(run)
+    if _streams(run) or streaming_call(run) is not None:
+        return cannot_apply(_STREAMED)
+    inside = tokenized_late(run)
     if inside is not None:
         return _tokenized_late(inside)
-    if _tokenizes_first(run) and is_text(run) and not _streams(run):
+    saved = (
+        first_call(run, ".save_to_disk", "datasets.load_from_disk")
+        or tokenized_by_map(run)
+        or first_call(run, "numpy.memmap", ".MMapIndexedDataset")
+    )
+    if saved is not None:
+        return seen(saved)
+    if algorithm(run) in ROLLOUT:
+        return cannot_apply(
+            Text("提示词在生成时分词", "prompts are tokenised when they are answered")
+        )
+    if not is_text(run) or decodes_images(run):
+        return cannot_apply(
+            Text("图像逐样本解码与增强", "images are decoded and augmented sample by sample")
+        )
+    if run.framework in ("swift", "llamafactory"):
         return on("the framework tokenises the dataset before the first step")
+    if configuration_class(run) in _TRL_PREPARES and parameter(run, "dataset_kwargs").value is None:
+        return on("TRL's trainer tokenises the dataset before the first step")
     return cannot_tell(Text("分词时机无法静态得知", "when samples are tokenised is not known"))
-
-
-def _tokenizes_first(run: Run) -> bool:
-    """Whether the framework maps its tokenizer over the dataset when the run starts."""
-    return run.framework in ("swift", "llamafactory") or configuration_class(run) == "SFTConfig"
 
 
 def _streams(run: Run) -> bool:
@@ -149,16 +217,6 @@ def _eager(run: Run) -> dict[str, Any]:
     if spelling and (number(run, "preprocessing_workers") or 1) <= 1:
         wanted.update(spelling)
     return wanted
-
-
-def _tokenizes_samples(run: Run) -> Optional[Call]:
-    for file in run.python:
-        for call in file.calls:
-            if call.scope.endswith("__getitem__") and "tokenizer" in call.name.split("."):
-                return call
-            if call.scope.endswith("__getitem__") and call.method == "tokenizer":
-                return call
-    return None
 
 
 def _tokenized_late(call: Call) -> Judgement:
@@ -209,59 +267,6 @@ def _preprocessing(run: Run) -> Judgement:
         practices={"preprocessing_workers": PREPROCESSING_WORKERS},
         at=setting,
     )
-
-
-# --- GPU510, GPU511, GPU512: how samples are stored and read ---
-
-
-@of_training(alone=True)
-def _reading(run: Run) -> Judgement:
-    streaming = run.practice("streaming")
-    if streaming.known and streaming.value is True:
-        return on(streaming, "streaming")
-    stream = _streaming_call(run)
-    if stream is not None:
-        return seen(stream, "streaming")
-    mapped = first_call(run, "numpy.memmap", ".MMapIndexedDataset", "datasets.load_from_disk")
-    if mapped is not None:
-        return seen(mapped, "mapped")
-    if run.framework in _ARROW or first_call(run, "datasets.load_dataset") is not None:
-        return on("Hugging Face datasets memory-maps its Arrow tables", "mapped")
-    return cannot_tell(Text("数据读取方式无法静态得知", "how samples are read is not known"))
-
-
-def _streaming_call(run: Run) -> Optional[Call]:
-    for call in calls(run, "datasets.load_dataset"):
-        argument = call.keywords.get("streaming")
-        if argument is not None and argument.value is True:
-            return call
-    return first_call(run, ".WebDataset", ".StreamingDataset")
-
-
-@of_training(alone=True)
-def _binary(run: Run) -> Judgement:
-    if run.value("pretokenized") is True:
-        return on(run.practice("pretokenized"))
-    call = first_call(run, ".MMapIndexedDataset", ".GPTDataset", "numpy.memmap")
-    if call is not None:
-        return seen(call)
-    if not is_text(run):
-        return cannot_apply(Text("非文本数据", "the data are not text"))
-    return off(Text("未使用预分词二进制数据（可选）", "no pretokenized data (optional)"))
-
-
-@of_training(alone=True)
-def _swift_reading(run: Run) -> Judgement:
-    if run.framework != "swift":
-        return cannot_apply(NOT_SWIFT)
-    streaming, lazy = run.practice("streaming"), parameter(run, "lazy_tokenize")
-    if streaming.known and streaming.value is True:
-        return on(streaming, "streaming")
-    if is_on(lazy):
-        return on(lazy, "lazy")
-    if not is_text(run) and not lazy.explicit and run.value("packing") is not True:
-        return on("lazy_tokenize=true (ms-swift's default for multimodal models)", "lazy")
-    return off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
 
 
 _IMAGES = """\
@@ -396,49 +401,5 @@ def train(model, loader, optimizer):
             llamafactory_lacks("preprocessing_num_workers"),
         ),
         sources=("https://huggingface.co/docs/datasets/process#multiprocessing",),
-    ),
-    Check(
-        "GPU510",
-        "mapped-or-streamed-data",
-        Text("内存映射或流式读取", "Data are memory-mapped or streamed"),
-        Priority.LOW,
-        _reading,
-        why="A dataset read into memory whole costs host memory once per rank.",
-        fix="Keep it in Arrow, a memory map, or a streaming format.",
-        items=(
-            Item("general", "F", "memory-mapping", 1, "reading", "mapped"),
-            Item("general", "F", "streaming-dataset", 1, "reading", "streaming"),
-        ),
-        impact=Impact(source="https://huggingface.co/docs/datasets/about_arrow"),
-        sources=("https://huggingface.co/docs/datasets/about_arrow",),
-    ),
-    Check(
-        "GPU511",
-        "pretokenized-binary",
-        Text("预分词二进制数据", "Pretokenized binary data"),
-        Priority.LOW,
-        _binary,
-        why="Pretokenized files (.bin/.idx, cached datasets) start at once and read no text.",
-        fix="Write the tokens once (swift export --to_cached_dataset, Megatron's "
-        "preprocess_data.py) and train on them.",
-        items=(Item("general", "F", "pretokenized-binary", 1),),
-        impact=Impact(source="ms-swift 4.6.0, arguments/export_args.py"),
-        sources=("ms-swift 4.6.0, arguments/export_args.py",),
-    ),
-    Check(
-        "GPU512",
-        "swift-streaming-or-lazy",
-        Text("流式或延迟分词（ms-swift）", "Streaming or lazy tokenising (ms-swift)"),
-        Priority.LOW,
-        _swift_reading,
-        why="Very large datasets need not be read before the first step. The two exclude "
-        "each other.",
-        fix="Set streaming (with max_steps) or lazy_tokenize.",
-        items=(
-            Item("swift", "H", "streaming", 1, "reading", "streaming"),
-            Item("swift", "H", "lazy-tokenize", 1, "reading", "lazy"),
-        ),
-        impact=Impact(source="ms-swift 4.6.0, arguments/base_args/base_args.py"),
-        sources=("ms-swift 4.6.0, arguments/base_args/base_args.py",),
     ),
 )

@@ -41,6 +41,7 @@ from flake8_gpu_training.checks._settings import (
     is_on,
     is_text,
     parameter,
+    told,
 )
 from flake8_gpu_training.checks.base import (
     Check,
@@ -76,11 +77,6 @@ _HF_ARGUMENTS = "transformers 5.24, training_args.py"
 
 # Libraries whose pipelines load, decode and prefetch in threads of their own.
 _PIPELINES = ("nvidia.dali", "ffcv.loader")
-
-
-def _told(run: Run, practice: str) -> bool:
-    """Whether a parameter, or Megatron's own loader, says what the run does about ``practice``."""
-    return has(run, practice) or (run.value("megatron") is True and practice in run.profile)
 
 
 def _without_loader(run: Run) -> Judgement:
@@ -146,7 +142,7 @@ def _loader_on(loader: Loader, name: str) -> Judgement:
 @of_training(alone=True)
 def _workers(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_workers)
-    if _told(run, "dataloader_workers"):
+    if told(run, "dataloader_workers"):
         parts.append(_setting_workers(run))
     return merged(parts, _without_loader(run))
 
@@ -241,7 +237,7 @@ def _one_worker(run: Run, loader: Loader) -> Judgement:
 @of_training(alone=True)
 def _pinned(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_pinned)
-    if _told(run, "pin_memory"):
+    if told(run, "pin_memory"):
         parts.append(_setting_pinned(run))
     by_hand = first_call(run, ".pin_memory")
     return merged(parts, seen(by_hand) if by_hand is not None else _without_loader(run))
@@ -304,7 +300,7 @@ def _silent(judgement: Judgement) -> Judgement:
 @of_training(alone=True)
 def _persistent(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_persistent)
-    if _told(run, "persistent_workers"):
+    if told(run, "persistent_workers"):
         parts.append(_setting_persistent(run))
     return merged(parts, _without_loader(run))
 
@@ -373,7 +369,7 @@ def _is_iterated_per_epoch(loader: Loader) -> bool:
 @of_training(alone=True)
 def _prefetch(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_prefetch)
-    if _told(run, "prefetch_factor") or _told(run, "dataloader_workers"):
+    if told(run, "prefetch_factor") or told(run, "dataloader_workers"):
         parts.append(_setting_prefetch(run))
     pipeline = first_call(run, ".prefetch")
     return merged(parts, seen(pipeline) if pipeline else _without_loader(run))
@@ -431,10 +427,12 @@ def _loader_prefetch(run: Run, loader: Loader) -> Judgement:
 @of_training(alone=True)
 def _minibatches(run: Run) -> Judgement:
     parts = [_loader_minibatches(run, loader) for loader in training_loaders(run)]
-    if _told(run, "micro_batch_size"):
-        setting = run.practice("micro_batch_size")
+    setting = run.practice("micro_batch_size")
+    if told(run, "micro_batch_size"):
         parts.append(on(setting) if setting.known else cannot_tell(setting))
-    return merged(parts, _without_loader(run))
+    if not parts and setting.known:
+        return on(setting)
+    return merged(parts, cannot_tell(_NO_LOADER))
 
 
 def _loader_minibatches(run: Run, loader: Loader) -> Judgement:

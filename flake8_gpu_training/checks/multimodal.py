@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks._impacts import by_class
@@ -15,12 +16,14 @@ from flake8_gpu_training.checks._judging import (
     seen,
     with_edits,
 )
-from flake8_gpu_training.checks._programs import calls, imports
+from flake8_gpu_training.checks._loaders import write_call
+from flake8_gpu_training.checks._programs import calls, imports, keyword
 from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on, is_text
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
     Example,
+    Finding,
     Impact,
     Item,
     Judgement,
@@ -93,6 +96,9 @@ def _resolution(run: Run) -> Judgement:
         return on("image_max_pixels=768*768 (LlamaFactory's default)")
     if run.framework == "swift" and _is_qwen_vl(run) and not run.is_open:
         return _unbounded(run)
+    processor = _unbounded_processor(run)
+    if processor is not None:
+        return _bound_processor(run, processor)
     return cannot_tell(Text("图像分辨率无法静态得知", "the resolution of images is not known"))
 
 
@@ -119,16 +125,46 @@ def _unbounded(run: Run) -> Judgement:
     answer = advise(
         run,
         "a large image otherwise takes up to 16384 vision tokens",
-        Text("图像分辨率没有上限", "nothing bounds the resolution of images"),
-        Text(
-            "限制每张图的像素数，保持动态分辨率的同时控制视觉 token 数",
-            "bound the pixels per image: dynamic resolution with a bounded number of tokens",
-        ),
+        _NO_BOUND,
+        _BOUND,
         parameters={"max_pixels": MAX_PIXELS},
     )
     return with_edits(answer)  # it changes what the model sees
 
 
+def _unbounded_processor(run: Run) -> Optional[Call]:
+    """The call that loads Qwen-VL's processor, where nothing bounds or resizes images."""
+    words = [file.mentions for file in run.python]
+    if run.is_open or not all(w is not None and w.isdisjoint(("_pixels", "resize")) for w in words):
+        return None
+    for call in calls(run, "transformers.AutoProcessor.from_pretrained"):
+        name = str(keyword(call, "pretrained_model_name_or_path", 0)).lower()
+        if "qwen" in name and "vl" in name and not call.is_open:
+            return call
+    return None
+
+
+def _bound_processor(run: Run, call: Call) -> Judgement:
+    change = replace(write_call(run, call, {"max_pixels": MAX_PIXELS}), edits=())
+    message = (
+        f"set max_pixels={MAX_PIXELS} at the processor: a large image otherwise takes up to 16384 "
+        "vision tokens"
+    )
+    return Judgement(
+        Status.RECOMMENDED,
+        evidence=(Evidence(call.name, call.location),),
+        findings=(Finding(call.location, message, change),),
+        current=_NO_BOUND,
+        action=_BOUND,
+        change=change,
+    )
+
+
+_NO_BOUND = Text("图像分辨率没有上限", "nothing bounds the resolution of images")
+_BOUND = Text(
+    "限制每张图的像素数，保持动态分辨率的同时控制视觉 token 数",
+    "bound the pixels per image: dynamic resolution with a bounded number of tokens",
+)
 _PRUNERS = ("fastv", "visionzip", "sparsevlm", "tome", "pyramiddrop", "prumerge")
 _PRUNING = ("vision_token_pruning", "training_with_video_token_length", "video_max_frames")
 

@@ -1,7 +1,8 @@
-"""GPU507: short samples share a sequence instead of being padded."""
+"""GPU507, GPU513: short samples share a sequence, or are padded no further than needed."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, Optional
 
 from flake8_gpu_training.checks._data_examples import LLAMAFACTORY, swift_lacks, trainer_lacks
@@ -10,20 +11,31 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    no_mistake,
     of_training,
     off,
     on,
     seen,
 )
-from flake8_gpu_training.checks._programs import decoder_loads_vision, first_call, imports
+from flake8_gpu_training.checks._programs import (
+    calls,
+    decoder_loads_vision,
+    first_call,
+    imports,
+    predicts_tokens,
+    says,
+)
+from flake8_gpu_training.checks._samples import decodes_images, held_in_memory, tokenizer_calls
 from flake8_gpu_training.checks._scale import (
     has_no_flash_code,
     is_cuda,
     is_recurrent,
+    is_test_file,
     number,
     text,
 )
 from flake8_gpu_training.checks._settings import (
+    ROLLOUT,
     algorithm,
     has,
     is_on,
@@ -33,17 +45,21 @@ from flake8_gpu_training.checks._settings import (
 )
 from flake8_gpu_training.checks.base import (
     Check,
+    Evidence,
     Example,
+    Finding,
     Impact,
     Item,
     Judgement,
     Priority,
+    Status,
 )
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
+_DYNAMIC = "https://huggingface.co/docs/transformers/pad_truncation"
 _PACKING = "https://huggingface.co/blog/packing-with-FA2"
 
 
@@ -67,12 +83,42 @@ def _packing(run: Run) -> Judgement:
 
 
 def _packing_by_hand(run: Run) -> Judgement:
-    packed = first_call(run, ".ConstantLengthDataset", ".DataCollatorWithFlattening")
+    packed = _packed_by_code(run)
     if packed is not None:
         return seen(packed)
-    if not is_text(run):
-        return cannot_apply(Text("非文本数据", "the data are not text"))
+    if algorithm(run) in ROLLOUT:
+        return cannot_apply(
+            Text("样本在训练中生成，长度由生成决定", "samples are generated while it trains")
+        )
+    if held_in_memory(run) or not is_text(run) or decodes_images(run):
+        return cannot_apply(Text("非变长文本数据", "the data are no text of varying length"))
+    if not predicts_tokens(run) or _classifies(run):
+        return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
     return cannot_tell(Text("样本如何组批无法静态得知", "how samples form batches is not known"))
+
+
+def _packed_by_code(run: Run) -> Optional[Call]:
+    """The collator, the dataset or the function that fills whole sequences."""
+    packed = first_call(
+        run, ".ConstantLengthDataset", ".DataCollatorWithFlattening", ".pack_dataset"
+    )
+    if packed is not None:
+        return packed
+    for call in calls(run, ".map"):
+        given = call.positional[0].text if call.positional else ""
+        if _GROUPS.search(given):
+            return call
+    # Sequences are cut from one long row of tokens: nothing is padded.
+    mapped = first_call(run, "numpy.memmap")
+    return mapped if mapped is not None and is_text(run) else None
+
+
+_GROUPS = re.compile(r"(?i)(?:group|concat|chunk|pack)\w*(?:text|sample|sequence|token)")
+
+
+def _classifies(run: Run) -> bool:
+    """Whether the program loads a model with another head, or an encoder."""
+    return run.model.kind in ("encoder", "embedding", "vision")
 
 
 def _unpacked(run: Run, setting: Setting) -> Judgement:
@@ -82,8 +128,12 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
     how = algorithm(run)
     if how is None:
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
+    if how == "rm":
+        return cannot_apply(Text("奖励模型训练", "a reward model scores whole answers"))
     if how not in ("pt", "sft"):
         return off(Text(f"{how} 训练", f"a {how} run"), setting)
+    if _classifies(run):
+        return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
     if run.model.kind == "unknown" and run.framework != "hf_trainer":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_text(run) or next(decoder_loads_vision(run), None) is not None:
@@ -94,7 +144,7 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
     if not may_use_flash_attention(run):
         return cannot_apply(Text("该加速卡没有 Flash Attention", "no flash attention on this card"))
     if not _takes_packing(run):
-        return cannot_apply(Text("该参数类没有 packing", "its arguments have no packing"))
+        return _packing_by_hand(run)
     return _pack(run, setting)
 
 
@@ -144,13 +194,15 @@ def _pack(run: Run, setting: Setting) -> Judgement:
     )
     return advise(
         run,
-        f"{waste}{needs}",
+        f"{waste}{needs}; a step then holds more samples",
         Text("样本未打包，短样本浪费算力", "samples are not packed")
         if single
         else Text("样本未打包，存在填充浪费", "samples are padded, not packed"),
         Text(
-            "将多条短样本打包为定长序列（需 Flash Attention）",
-            "pack short samples into full sequences (needs flash attention)",
+            "将多条短样本打包为定长序列（需 Flash Attention）；每步样本数随之增加，总步数减少，"
+            "需复核学习率与步数",
+            "pack short samples into full sequences (needs flash attention); a step then holds "
+            "more samples and an epoch has fewer steps: check the learning rate and the steps",
         ),
         practices=wanted,
         variant="packing",
@@ -158,6 +210,92 @@ def _pack(run: Run, setting: Setting) -> Judgement:
         impact=by_class(Priority.MEDIUM, _PACKING) if single else None,
     )
 
+
+# --- GPU513: padding to a fixed length ---
+
+_LONG = 256
+
+
+@of_training(alone=True)
+def _fixed_length(run: Run) -> Judgement:
+    if not is_text(run) or decodes_images(run) or not is_cuda(run):
+        return no_mistake()
+    if run.value("torch_compile") is True or first_call(run, "torch.compile") is not None:
+        return no_mistake()  # each new shape is compiled anew
+    found = [
+        _padded(run, call)
+        for file in run.python
+        if not is_test_file(file.path)
+        for call in tokenizer_calls(file)
+        if _pads_to_maximum(call) and not _EVALUATES.search(call.scope)
+    ]
+    if not found:
+        return no_mistake()
+    return Judgement(
+        Status.RECOMMENDED,
+        evidence=tuple(Evidence(f.message.partition(":")[0], f.location) for f in found),
+        findings=tuple(found),
+        current=Text("所有样本填充到固定最大长度", "every sample is padded to the maximum length"),
+        action=Text(
+            "改为按 batch 动态填充（DataCollatorWithPadding / DataCollatorForSeq2Seq）",
+            "pad each batch to its own longest sample (DataCollatorWithPadding, "
+            "DataCollatorForSeq2Seq)",
+        ),
+    )
+
+
+_EVALUATES = re.compile(r"(?i)eval|valid|test|infer|predict|generat")
+
+
+def _pads_to_maximum(call: Call) -> bool:
+    length = call.keywords.get("max_length")
+    if not says(call, "padding", "max_length") or length is None:
+        return False
+    return isinstance(length.value, int) and length.value >= _LONG
+
+
+def _padded(run: Run, call: Call) -> Finding:
+    length = call.keywords["max_length"].value
+    message = (
+        f'pad in the collate function instead of padding="max_length": every sample takes '
+        f"{length} tokens, however short, and padding is computed like text"
+    )
+    return Finding(call.keywords["padding"].location, message)
+
+
+_PADDED = """\
+from datasets import load_dataset
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+)
+
+tokenizer = AutoTokenizer.from_pretrained("roberta-large")
+model = AutoModelForSequenceClassification.from_pretrained("roberta-large")
+
+
+def tokenize(rows):
+    return tokenizer(rows["text"], {arguments})
+
+
+data = load_dataset("imdb", split="train").map(tokenize, batched=True, num_proc=8)
+arguments = TrainingArguments(
+    "output",
+    bf16=True,
+    dataloader_num_workers=4,
+    dataloader_persistent_workers=True,
+    warmup_steps=100,
+)
+Trainer(
+    model=model,
+    args=arguments,
+    train_dataset=data,
+    data_collator=DataCollatorWithPadding(tokenizer),
+).train()
+"""
 
 CHECKS: tuple[Check, ...] = (
     Check(
@@ -195,5 +333,34 @@ CHECKS: tuple[Check, ...] = (
             trainer_lacks("packing=True"),
         ),
         sources=(_PACKING, "ms-swift 4.6.0, arguments/sft_args.py", "trl 1.16, sft_config.py"),
+    ),
+    Check(
+        "GPU513",
+        "dynamic-padding",
+        Text("按 batch 动态填充", "Batches padded to their longest sample"),
+        Priority.LOW,
+        _fixed_length,
+        why="A tokenizer that pads to max_length makes every sample as long as the longest "
+        "allowed; the model computes the padding like any other token.",
+        fix="Leave padding out where samples are tokenised, and let the collate function pad "
+        "each batch (DataCollatorWithPadding, DataCollatorForSeq2Seq), to a multiple of 8.",
+        ignore="Nearly all samples are as long as max_length, or shapes must be fixed (TPU, "
+        "torch.compile, CUDA graphs).",
+        impact=by_class(
+            Priority.LOW,
+            _DYNAMIC,
+            Text("样本越短收益越高", "the shorter the samples, the more"),
+        ),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _PADDED.replace(
+                    "{arguments}", 'padding="max_length", max_length=512, truncation=True'
+                ),
+                _PADDED.replace("{arguments}", "max_length=512, truncation=True"),
+            ),
+        ),
+        sources=(_DYNAMIC,),
     ),
 )

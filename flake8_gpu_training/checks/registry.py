@@ -19,14 +19,16 @@ MODULES = (
     "communication",  # GPU4xx
     "debugging",  # GPU308 to GPU310, GPU407, GPU408
     "loading",  # GPU501 to GPU504, GPU506
-    "datasets",  # GPU505, GPU508 to GPU512
-    "packing",  # GPU507
+    "datasets",  # GPU505, GPU508, GPU509
+    "reading",  # GPU510 to GPU512
+    "packing",  # GPU507, GPU513
     "strategy",  # GPU601 to GPU603, GPU607
     "adapters",  # GPU604 to GPU606
     "swift_options",  # GPU608 to GPU616
     "multimodal",  # GPU7xx
     "hot_loops",  # GPU35x, GPU450, GPU55x
-    "infrastructure",  # GPU8xx
+    "infrastructure",  # GPU801, GPU802
+    "frequencies",  # GPU803 to GPU805
     "inference",  # GPU9xx
 )
 

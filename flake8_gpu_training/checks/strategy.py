@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks._judging import (
+    Snippet,
     advise,
     cannot_apply,
     cannot_tell,
@@ -16,14 +18,16 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._kernels import liger_supports
 from flake8_gpu_training.checks._programs import first_call, imports
-from flake8_gpu_training.checks._scale import is_cuda, number, text
+from flake8_gpu_training.checks._samples import decodes_images
+from flake8_gpu_training.checks._scale import global_batch, is_cuda, number, text
 from flake8_gpu_training.checks._settings import (
     PREFERENCE,
     ROLLOUT,
     algorithm,
-    has,
     is_on,
+    is_text,
     parameter,
+    told,
 )
 from flake8_gpu_training.checks._strategy_examples import DISTILL, OF_72B, WARM, script
 from flake8_gpu_training.checks.base import (
@@ -36,7 +40,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.reading import find, version_of
 from flake8_gpu_training.frameworks.swift import is_megatron
 from flake8_gpu_training.language import Text
@@ -48,14 +52,29 @@ _LIGER = "Liger Kernel (Hsu et al., 2024), arXiv:2410.10989"
 
 # --- GPU601: learning-rate schedule ---
 
-_CONSTANT = ("constant", "constant_with_warmup")
+
+_NO_SCHEDULE = Text("学习率固定，未使用调度", "the learning rate stays as it is: no schedule")
+_WARMUPS = (
+    "warmup_iters",
+    "warmup_steps",
+    "warmup_epochs",
+    "warmup_ratio",
+    "lr_warmup_steps",
+    "num_warmup_steps",
+    "lr_warmup_epochs",
+)
+_SCHEDULE_WORDS = ("schedul", "warmup", "param_group")
 
 
 @of_training(alone=True)
 def _schedule(run: Run) -> Judgement:
-    if not has(run, "lr_scheduler"):
-        return _schedule_by_hand(run)
+    if _is_schedule_free(run):
+        return cannot_apply(
+            Text("schedule-free 优化器无需调度", "a schedule-free optimizer needs none")
+        )
     setting, warmup = run.practice("lr_scheduler"), run.practice("warmup")
+    if run.framework == "generic" and not (told(run, "lr_scheduler") and setting.known):
+        return _schedule_by_hand(run, setting)
     if not setting.known or not isinstance(setting.value, str):
         return cannot_tell(setting)
     name = setting.value.lower()
@@ -68,20 +87,88 @@ def _schedule(run: Run) -> Judgement:
     return _warm_up(run, warmup)
 
 
-def _schedule_by_hand(run: Run) -> Judgement:
-    call = first_call(run, ".get_scheduler", ".get_cosine_schedule_with_warmup") or next(
+def _is_schedule_free(run: Run) -> bool:
+    name = (text(run, "optimizer") or "").replace("_", "")
+    return "schedulefree" in name or imports(run, "schedulefree") is not None
+
+
+def _schedule_by_hand(run: Run, setting: Setting) -> Judgement:
+    call = first_call(run, ".get_scheduler", ".create_scheduler", ".create_scheduler_v2") or next(
         (
             call
             for program in run.python
             for call in program.calls
-            if call.name.startswith("torch.optim.lr_scheduler.")
-            or (call.method.startswith("get_") and "_schedule_with_warmup" in call.method)
+            if call.name.startswith(("torch.optim.lr_scheduler.", "timm.scheduler."))
+            or (call.method.startswith("get_") and "_schedule" in call.method)
         ),
         None,
     )
     if call is not None:
         return seen(call)
-    return cannot_tell(Text("未见学习率调度", "no learning-rate schedule is in sight"))
+    if setting.known and setting.explicit:
+        return on(setting)
+    by_hand = find(run, *_WARMUPS)
+    if by_hand is not None and is_on(by_hand):
+        return on(by_hand)
+    if not _has_no_schedule(run):
+        return cannot_tell(Text("未见学习率调度", "no learning-rate schedule is in sight"))
+    return _add_schedule(run)
+
+
+def _has_no_schedule(run: Run) -> bool:
+    """Whether the whole program was searched and has no word of a schedule."""
+    if run.is_open or not run.python or any(file.problems for file in run.python):
+        return False
+    if run.deepspeed is not None and run.deepspeed.get("scheduler") is not None:
+        return False
+    if first_call(run, ".LightningCLI") is not None:  # its configuration may name one
+        return False
+    words = [file.mentions for file in run.python]
+    return all(found is not None and found.isdisjoint(_SCHEDULE_WORDS) for found in words)
+
+
+def _add_schedule(run: Run) -> Judgement:
+    """Advice in words: a schedule changes what is learnt."""
+    configured = run.deepspeed.get("optimizer") if run.deepspeed is not None else None
+    made = next((c for p in run.python for c in p.calls if _makes_optimizer(c)), None)
+    if configured is not None:
+        place, snippet = configured.location, Snippet(_DEEPSPEED_SAID, _DEEPSPEED_SCHEDULE, "json")
+    elif made is not None:
+        place, snippet = made.location, _SNIPPET
+    else:
+        return cannot_tell(Text("未见优化器", "no optimizer is in sight"))
+    answer = advise(
+        run,
+        "a rate that stays at its full value neither warms up nor settles at the end",
+        _NO_SCHEDULE,
+        Text(
+            "预热后按余弦或线性衰减学习率",
+            "warm the rate up, then decay it by cosine or linearly",
+        ),
+        snippet=snippet,
+    )
+    findings = tuple(replace(finding, location=place) for finding in answer.findings)
+    return replace(answer, findings=findings)
+
+
+def _makes_optimizer(call: Call) -> bool:
+    return call.name.startswith("torch.optim.") and call.method in _OPTIMIZERS
+
+
+_OPTIMIZERS = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "RMSprop", "Adagrad", "Muon")
+_SNIPPET = Snippet(
+    "warm up and decay the learning rate (torch.optim.lr_scheduler.OneCycleLR)",
+    "scheduler = torch.optim.lr_scheduler.OneCycleLR(\n"
+    "    optimizer, max_lr=LEARNING_RATE, total_steps=TOTAL_STEPS, pct_start=0.05\n"
+    ")\n"
+    "# behind optimizer.step():\n"
+    "scheduler.step()",
+)
+_DEEPSPEED_SAID = 'add a "scheduler" section (WarmupCosineLR)'
+_DEEPSPEED_SCHEDULE = (
+    '"scheduler": {"type": "WarmupCosineLR", '
+    '"params": {"total_num_steps": 10000, "warmup_num_steps": 500}},'
+)
 
 
 def _warm_up(run: Run, warmup: Setting) -> Judgement:
@@ -113,21 +200,52 @@ def _large_batch(run: Run) -> Judgement:
     call = first_call(run, ".LAMB", ".FusedLAMB", ".LARS", ".Lamb", ".Lars")
     if call is not None:
         return seen(call)
-    batch = _global_batch(run)
+    batch = global_batch(run)
     if batch is None:
         return off(Text("仅超大 batch 需要", "for very large batches only"))
-    if batch < _LARGE_BATCH:
+    if batch <= _LARGE_BATCH:
         why = Text(f"全局 batch 为 {batch}，不需要", f"not needed for a global batch of {batch}")
         return cannot_apply(why)
-    return off(Text(f"全局 batch 为 {batch}，可选", f"optional at a global batch of {batch}"))
+    wanted = _for_large_batches(run, name)
+    if not wanted:
+        return off(Text(f"全局 batch 为 {batch}，可选", f"optional at a global batch of {batch}"))
+    return _scale_rates(run, batch, wanted)
 
 
-def _global_batch(run: Run) -> Optional[int]:
-    micro, steps = number(run, "micro_batch_size"), number(run, "gradient_accumulation_steps")
-    ranks = run.launcher.world_size
-    if micro is None or ranks is None:
-        return None
-    return int(micro * (steps or 1) * ranks)
+def _for_large_batches(run: Run, optimizer: str) -> str:
+    """LARS in the place of SGD, LAMB in that of Adam where encoders are pre-trained."""
+    if optimizer.startswith("sgd"):
+        return "LARS"
+    adam = optimizer.startswith(("adam", "fusedadam"))
+    return "LAMB" if adam and run.model.kind == "encoder" else ""
+
+
+def _scale_rates(run: Run, batch: int, wanted: str) -> Judgement:
+    setting = run.practice("optimizer")
+    answer = advise(
+        run,
+        f"{setting.value} loses accuracy at a global batch of {batch:,} samples",
+        Text(
+            f"全局 batch 为 {batch}，优化器为 {setting.value}",
+            f"{setting.value} at a global batch of {batch:,}",
+        ),
+        Text(f"改用 {wanted}（逐层缩放学习率）", f"use {wanted}, which scales the rate by layer"),
+        snippet=_LARGE_BATCH_SNIPPETS[wanted],
+        at=setting,
+    )
+    return with_edits(answer)
+
+
+_LARGE_BATCH_SNIPPETS = {
+    "LARS": Snippet(
+        "use LARS for such batches (timm.optim.Lars)",
+        "optimizer = timm.optim.Lars(model.parameters(), lr=LEARNING_RATE, momentum=0.9)",
+    ),
+    "LAMB": Snippet(
+        "use LAMB for such batches (timm.optim.Lamb, or DeepSpeed's Lamb)",
+        "optimizer = timm.optim.Lamb(model.parameters(), lr=LEARNING_RATE)",
+    ),
+}
 
 
 @of_training(alone=True)
@@ -142,6 +260,15 @@ def _curriculum(run: Run) -> Judgement:
                 shown = Evidence(f"{name}=true", node.location)
                 said = Text("DeepSpeed 课程学习", "DeepSpeed's curriculum learning")
                 return Judgement(Status.ENABLED, evidence=(shown,), current=said)
+    warmup = first_call(run, ".SeqLengthWarmup")
+    if warmup is not None:
+        return seen(warmup)
+    if not is_text(run) or decodes_images(run):
+        return cannot_apply(Text("样本不是变长序列", "the samples are no sequences of text"))
+    if algorithm(run) in ROLLOUT:
+        return cannot_apply(
+            Text("序列长度由生成决定", "the model decides itself how long its samples are")
+        )
     return off(Text("未使用课程学习（可选）", "no curriculum (optional)"))
 
 
@@ -157,6 +284,8 @@ def _alignment(run: Run) -> Judgement:
         said = Text("使用 Liger 融合损失", "uses Liger's fused losses")
         return Judgement(Status.ENABLED, evidence=(shown,), current=said)
     if how is None:
+        if not is_text(run) or decodes_images(run) or run.value("pretokenized") is True:
+            return cannot_apply(Text("非对齐训练", "no preference is learnt"))
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if how not in (*PREFERENCE, "gkd"):
         return cannot_apply(Text(f"{how} 训练", f"a {how} run"))

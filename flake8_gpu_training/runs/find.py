@@ -36,6 +36,8 @@ from flake8_gpu_training.runs.python_entry import (
     entries_of,
 )
 from flake8_gpu_training.runs.reach import Reach, start_of
+from flake8_gpu_training.runs.samples import samples_of
+from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.templates import bound_to, names_configuration
 from flake8_gpu_training.runs.versions import pinned_versions
 
@@ -133,13 +135,20 @@ class _Finder:
         runs += self._document_runs({path for run in runs for path in run.files})
         runs += self._python_runs({path for run in runs for path in run.files})
         runs = self._without_auxiliary(_distinct(runs))
+        chosen = None
         if launch_command:
             runs, chosen = self._launched(runs, launch_command)
-            if chosen is not None:
-                return _primary_first(runs, chosen)
         if not runs:
             return ()
-        return _primary_first(runs, min(runs, key=self._order))
+        primary = chosen or min(runs, key=self._order)
+        return tuple(self._with_data(run) for run in _primary_first(runs, primary))
+
+    def _with_data(self, run: Run) -> Run:
+        """``run`` with what is known of the place and the size of its data."""
+        mounts = mounts_of(self.project, run)
+        samples = samples_of(self.project, run) if run.kind is RunKind.TRAIN else None
+        profile = run.profile if samples is None else {**run.profile, samples.name: samples}
+        return dataclasses.replace(run, mounts=mounts, profile=profile)
 
     # --- gathering ---
 

@@ -184,8 +184,10 @@ def _of_kubernetes(root: Node) -> Iterator[Mount]:
             what = _behind(volume)
             if what is not None:
                 behind[_text(volume, "name")] = what
-        for mount in _items(node, "volumeMounts"):
-            mounted.append((_text(mount, "mountPath"), _text(mount, "name")))
+        mounted += [
+            (_text(mount, "mountPath"), _text(mount, "name"))
+            for mount in _items(node, "volumeMounts")
+        ]
     for folder, name in mounted:
         if folder and name in behind:
             source, kind, location = behind[name]

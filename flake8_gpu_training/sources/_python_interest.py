@@ -156,7 +156,7 @@ _MENTIONS = """
     parallelism tensor_parallel pipeline_parallel sequence_parallel context_parallel ulysses accum
     lr_scheduler get_scheduler _schedule schedulefree warmup clip_grad clip_val gradient_clip lora
     peft adapter unsloth liger quant bitsandbytes device_map dataparallel accelerat lightning
-    fabric cuda torch_xla torch_npu
+    fabric cuda torch_xla torch_npu _pixels resize param_group schedul
     """.split()  # noqa: SIM905
 _MENTIONS_IN_CONTEXT = {
     ".half": re.compile(r"\.half\b"),
