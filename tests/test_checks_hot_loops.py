@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from checks_support import findings, judged, runs_alone
+from checks_support import findings, judged, runs_alone, runs_of
 
 from flake8_gpu_training.checks.base import Priority
 
@@ -237,3 +239,249 @@ def test_waiting_once_in_a_long_step_is_of_low_priority() -> None:
     assert judged(run, "GPU350").priority is Priority.LOW
     (small,) = runs_alone(text.replace("Qwen2.5-7B", "Qwen2.5-0.5B"))
     assert judged(small, "GPU350").priority is None
+
+
+CALLED = """\
+import torch
+from torch.utils.data import DataLoader
+loader = DataLoader(dataset, 8, True, num_workers=4, pin_memory=True)
+
+def measure(loss, step, batch):
+    {body}
+
+def train_one_epoch(model, optimizer):
+    device = torch.device("cuda")
+    for step, batch in enumerate(loader):
+        batch = batch.to(device, non_blocking=True)
+        loss = model(batch)
+        loss.backward()
+        optimizer.step()
+        {line}
+"""
+BODY = 6
+MEASURED = "measure(loss, step, batch)"
+
+
+def called(code: str, body: str, line: str = MEASURED) -> list[tuple[int, str]]:
+    text = CALLED.format(body=body, line=line)
+    return [(f.location.line, f.message) for f in findings(runs_alone(text), code)]
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        ("GPU350", "return {'loss': loss.item()}"),
+        ("GPU350", "return float(loss)"),
+        ("GPU351", "kept.append(loss.detach().cpu())"),
+        ("GPU352", "print(f'{loss}')"),
+        ("GPU353", "torch.cuda.synchronize()"),
+        ("GPU354", "torch.cuda.empty_cache()"),
+        ("GPU355", "optimizer.zero_grad(set_to_none=False)"),
+        ("GPU550", "return batch.to(device)"),
+        ("GPU551", "torch.save(model.state_dict(), 'last.pt')"),
+    ],
+)
+def test_a_stall_in_a_function_that_the_loop_calls_names_the_loop(code: str, body: str) -> None:
+    ((line, message),) = called(code, body)
+    assert line == BODY
+    assert message.endswith("(measure() is called from the loop at train.py:10)")
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("if step % 10 == 0: print(loss.item())", MEASURED),
+        ("return loss.item() if step % 10 == 0 else None", MEASURED),
+        ("return loss.item()", f"if step % 10 == 0: {MEASURED}"),
+        ("return loss.item()", "pass"),
+        ("return loss.item()", "measure(loss.cpu(), step, batch)"),
+        ("return loss.item()", "other.measure(loss, step, batch)"),
+        ("loss = loss.cpu()\n    return loss.item()", MEASURED),
+        ("for other in test_loader: total += loss.item()", MEASURED),
+        ("if step % 10:\n        return {}\n    return loss.item()", MEASURED),
+        ("if step != 0:\n        return {}\n    print(loss.item())", MEASURED),
+        ("if step:\n        for x in batch:\n            print(loss.item())", MEASURED),
+    ],
+)
+def test_what_a_function_does_now_and_then_is_left_alone(body: str, line: str) -> None:
+    assert called("GPU350", body, line) == []
+
+
+def test_a_function_called_where_a_number_is_passed_is_left_alone() -> None:
+    line = f"loss = loss.item()\n        {MEASURED}"
+    assert [found[0] for found in called("GPU350", "print(loss.item())", line)] == [15]
+
+
+def test_only_one_level_is_followed() -> None:
+    body = "return deeper(loss)\n\ndef deeper(loss):\n    return loss.item()"
+    assert called("GPU350", body) == []
+
+
+def test_a_branch_around_an_inner_loop_guards_what_is_in_it() -> None:
+    line = "if step % 10 == 0:\n            for name in names:\n                print(loss.item())"
+    assert lines("GPU350", line) == []
+    assert lines("GPU350", "for name in names:\n            print(loss.item())") == [LINE + 1]
+
+
+PROJECT = {
+    "train.sh": "python train.py\n",
+    "train.py": """\
+import torch
+from torch.utils.data import DataLoader
+from lib.metrics import compute_metrics
+from lib import meters
+
+loader = DataLoader(dataset, 8, True, num_workers=4, pin_memory=True)
+model = torch.nn.Linear(8, 8).to("cuda")
+history = meters.History()
+for step, batch in enumerate(loader):
+    loss = model(batch.to("cuda", non_blocking=True)).sum()
+    loss.backward()
+    optimizer.step()
+    compute_metrics(loss)
+    history.add(loss)
+    meters.now_and_then(step, loss)
+""",
+    "lib/__init__.py": "",
+    "lib/metrics.py": "def compute_metrics(loss):\n    return {'loss': loss.item()}\n",
+    "lib/meters.py": """\
+import torch
+
+class History(torch.nn.Module):
+    def add(self, loss):
+        self.losses.append(loss.item())
+
+    def unused(self, loss):
+        return loss.item()
+
+def now_and_then(step, loss):
+    if step % 50 == 0:
+        print(loss.item())
+""",
+}
+
+
+def test_functions_of_the_projects_own_modules_are_followed(tmp_path: Path) -> None:
+    found = findings(runs_of(tmp_path, PROJECT), "GPU350")
+    assert [str(finding.location) for finding in found] == ["lib/meters.py:5", "lib/metrics.py:2"]
+    assert all("from the loop at train.py:9)" in finding.message for finding in found)
+
+
+STEPS = """\
+import torch
+from torch.utils.data import DataLoader
+
+def train_step(model, optimizer, batch):
+    loss = model(batch)
+    loss.backward()
+    optimizer.step()
+    {body}
+    return loss
+
+def eval_step(model, batch):
+    loss = model(batch)
+    return loss.item()
+
+train_loader = DataLoader(dataset, 8, True)
+model = torch.nn.Linear(8, 8).cuda()
+for batch in train_loader:
+    loss = train_step(model, optimizer, batch)
+    {line}
+for batch in test_loader:
+    total += eval_step(model, batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "expected"),
+    [
+        ("print(loss.item())", "pass", [8]),
+        ("pass", "total += loss.item()", [19]),
+        ("pass", "pass", []),
+    ],
+)
+def test_a_loop_trains_by_the_function_that_it_calls(
+    body: str, line: str, expected: list[int]
+) -> None:
+    found = findings(runs_alone(STEPS.format(body=body, line=line)), "GPU350")
+    assert [finding.location.line for finding in found] == expected
+
+
+MODULE = """\
+import {library} as L
+import torch
+
+class Base(L.LightningModule):
+    def shared(self, batch, stage):
+        loss = self.model(batch)
+        {shared}
+        return loss
+
+class Net(Base):
+    def training_step(self, batch, index):
+        loss = self.shared(batch, "train")
+        {line}
+        return loss
+
+    def validation_step(self, batch, index):
+        self.log("loss", self.shared(batch, "val"), sync_dist=True)
+
+L.Trainer(accelerator="cuda").fit(Net())
+"""
+
+
+@pytest.mark.parametrize("library", ["lightning", "pytorch_lightning"])
+@pytest.mark.parametrize(
+    ("code", "shared", "line", "expected"),
+    [
+        ("GPU350", "pass", "self.seen.append(loss.item())", [13]),
+        ("GPU350", "self.seen.append(loss.item())", "pass", [7]),
+        ("GPU350", "pass", "if index % 50 == 0: print(loss.item())", []),
+        ("GPU352", "print(loss)", "pass", [7]),
+        ("GPU450", "pass", 'self.log("loss", loss, sync_dist=True)', [13]),
+        ("GPU450", "pass", 'self.log("loss", loss, on_step=True, sync_dist=True)', [13]),
+        ("GPU450", "pass", 'self.log_dict({"loss": loss}, sync_dist=True)', [13]),
+        ("GPU450", 'self.log(f"{stage}/loss", loss, sync_dist=True)', "pass", [7]),
+        ("GPU450", "pass", 'self.log("loss", loss, on_step=False, sync_dist=True)', []),
+        ("GPU450", "pass", 'self.log("loss", loss, sync_dist=distributed)', []),
+        ("GPU450", "pass", 'self.log("loss", loss)', []),
+        ("GPU450", "pass", 'self.writer.log("loss", loss, sync_dist=True)', []),
+    ],
+)
+def test_lightnings_training_step_and_what_it_calls(
+    library: str, code: str, shared: str, line: str, expected: list[int]
+) -> None:
+    text = MODULE.format(library=library, shared=shared, line=line)
+    found = findings(runs_alone(text), code)
+    assert [finding.location.line for finding in found] == expected
+    if shared != "pass":
+        assert found[0].message.endswith("(shared() is called from training_step() at train.py:11)")
+
+
+@pytest.mark.parametrize("method", ["compute_loss", "training_step"])
+def test_a_trainers_steps_and_what_they_call(method: str) -> None:
+    text = f"""\
+import torch
+from transformers import Trainer
+
+def entropy_of(logits):
+    return logits.softmax(-1).mean().item()
+
+class Distilling(Trainer):
+    def {method}(self, model, inputs, return_outputs=False):
+        outputs = model(**inputs)
+        self.track(outputs.loss)
+        entropy_of(outputs.logits)
+        return outputs.loss
+
+    def track(self, loss):
+        if self.state.global_step % 50 == 0:
+            print(loss.item())
+        torch.cuda.empty_cache()
+
+Distilling(model.cuda(), args).train()
+"""
+    fetched = findings(runs_alone(text), "GPU350")
+    assert [finding.location.line for finding in fetched] == [5]
+    assert f"called from {method}() at train.py:8" in fetched[0].message
+    assert [f.location.line for f in findings(runs_alone(text), "GPU354")] == [17]

@@ -1,4 +1,4 @@
-"""GPU35x and GPU55x: what stalls the GPU at every training step."""
+"""GPU35x, GPU450 and GPU55x: what stalls the GPU at every training step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Callable, Optional
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import no_mistake, of_training
 from flake8_gpu_training.checks._loaders import training_loaders, write_call
-from flake8_gpu_training.checks._loops import hot_programs, step_calls, step_loop
+from flake8_gpu_training.checks._loops import Step, hot_programs, steps
 from flake8_gpu_training.checks._programs import keyword
 from flake8_gpu_training.checks._scale import is_trainer_class
 from flake8_gpu_training.checks.base import (
@@ -97,12 +97,24 @@ def _receiver(call: Call) -> str:
     return call.name.rpartition(".")[0]
 
 
-def _is_tensor(call: Call) -> bool:
+def _is_tensor(step: Step) -> bool:
     """Whether the object a method is called on is plausibly a tensor on the GPU."""
-    receiver = _receiver(call)
+    call, receiver = step.call, _receiver(step.call)
     if call.receiver.startswith(("numpy", "dict", "list")) or ".cpu()" in receiver:
         return False
-    return bool(_TENSOR.search(receiver) or _TENSOR_METHODS.search(receiver))
+    if not (_TENSOR.search(receiver) or _TENSOR_METHODS.search(receiver)):
+        return False
+    return not any(
+        made.assigned_to == receiver
+        and made.method in ("cpu", "numpy", "tolist")
+        and made.scope == call.scope
+        and made.location < call.location
+        for made in step.file.calls
+    )
+
+
+def _is_module(call: Call) -> bool:
+    return _MODULES.search(_receiver(call)) is not None
 
 
 def _written(call: Call) -> str:
@@ -114,14 +126,17 @@ def _written(call: Call) -> str:
 
 
 def _items(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, "item"):
-            if _is_tensor(call):
-                yield Finding(call.location, _item_message(_written(call)))
-        for call in step_calls(file, "float"):
+    for step in steps(run, "item", "float"):
+        if step.takes_host_values:
+            continue
+        call = step.call
+        if call.method == "item":
+            if _is_tensor(step):
+                yield Finding(call.location, step.told(_item_message(_written(call))))
+        elif call.name == "float":
             text = call.positional[0].text if call.positional else ""
-            if call.name == "float" and _is_printed_tensor(file, text):
-                yield Finding(call.location, _item_message(f"float({text})"))
+            if _is_printed_tensor(step.file, text):
+                yield Finding(call.location, step.told(_item_message(f"float({text})")))
 
 
 def _item_message(written: str) -> str:
@@ -132,26 +147,27 @@ def _item_message(written: str) -> str:
 
 
 def _copies(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, "cpu", "tolist"):
-            if _is_tensor(call) and not _MODULES.search(_receiver(call)):
-                message = (
-                    f"{_written(call)} copies to the host and waits for the GPU at every step; "
-                    "keep the tensor on the GPU and copy once after the loop"
-                )
-                yield Finding(call.location, message)
+    for step in steps(run, "cpu", "tolist"):
+        call = step.call
+        if not step.takes_host_values and _is_tensor(step) and not _is_module(call):
+            message = (
+                f"{_written(call)} copies to the host and waits for the GPU at every step; "
+                "keep the tensor on the GPU and copy once after the loop"
+            )
+            yield Finding(call.location, step.told(message))
 
 
 def _prints(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, "print"):
-            name = _printed_tensor(file, call)
-            if call.name == "print" and name is not None:
-                message = (
-                    f"printing {name} waits for the GPU at every step; print every N steps "
-                    "(if step % 50 == 0)"
-                )
-                yield Finding(call.location, message)
+    for step in steps(run, "print"):
+        if step.takes_host_values or step.call.name != "print":
+            continue
+        name = _printed_tensor(step.file, step.call)
+        if name is not None:
+            message = (
+                f"printing {name} waits for the GPU at every step; print every N steps "
+                "(if step % 50 == 0)"
+            )
+            yield Finding(step.call.location, step.told(message))
 
 
 def _printed_tensor(file: PythonFile, call: Call) -> Optional[str]:
@@ -176,39 +192,36 @@ def _is_printed_tensor(file: PythonFile, name: str) -> bool:
 
 
 def _synchronizations(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, "synchronize"):
-            if call.name == "torch.cuda.synchronize":
-                message = (
-                    "torch.cuda.synchronize() empties the GPU's queue at every step; remove it, "
-                    "or time with torch.cuda.Event"
-                )
-                yield Finding(call.location, message)
+    for step in steps(run, "synchronize"):
+        if step.call.name == "torch.cuda.synchronize":
+            message = (
+                "torch.cuda.synchronize() empties the GPU's queue at every step; remove it, "
+                "or time with torch.cuda.Event"
+            )
+            yield Finding(step.call.location, step.told(message))
 
 
 def _cache_releases(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, "empty_cache"):
-            if call.name == "torch.cuda.empty_cache":
-                message = (
-                    "torch.cuda.empty_cache() at every step synchronises and makes each step "
-                    "allocate anew; remove it, or set PYTORCH_CUDA_ALLOC_CONF="
-                    "expandable_segments:True against fragmentation"
-                )
-                yield Finding(call.location, message)
+    for step in steps(run, "empty_cache"):
+        if step.call.name == "torch.cuda.empty_cache":
+            message = (
+                "torch.cuda.empty_cache() at every step synchronises and makes each step "
+                "allocate anew; remove it, or set PYTORCH_CUDA_ALLOC_CONF="
+                "expandable_segments:True against fragmentation"
+            )
+            yield Finding(step.call.location, step.told(message))
 
 
 def _zeroed(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, "zero_grad"):
-            argument = call.keywords.get("set_to_none")
-            if argument is not None and argument.value is False:
-                change = write_call(run, call, {"set_to_none": True})
-                message = (
-                    "zero_grad(set_to_none=False) writes zeros over all gradients at every step; "
-                    "leave set_to_none at True"
-                )
-                yield Finding(call.location, message, change)
+    for step in steps(run, "zero_grad"):
+        argument = step.call.keywords.get("set_to_none")
+        if argument is not None and argument.value is False:
+            change = write_call(run, step.call, {"set_to_none": True})
+            message = (
+                "zero_grad(set_to_none=False) writes zeros over all gradients at every step; "
+                "leave set_to_none at True"
+            )
+            yield Finding(step.call.location, step.told(message), change)
 
 
 # --- GPU356: matrix sizes and Tensor Cores ---
@@ -235,25 +248,48 @@ def _sizes(run: Run) -> Iterator[Finding]:
                     break
 
 
+# --- GPU450: Lightning's metrics ---
+
+
+def _synced_logs(run: Run) -> Iterator[Finding]:
+    if run.launcher.world_size == 1:
+        return
+    for step in steps(run, "log", "log_dict"):
+        call = step.call
+        if _receiver(call) != "self" or step.loop.iterable != "training_step":
+            continue
+        if keyword(call, "sync_dist") is True and keyword(call, "on_step") in (None, True):
+            message = (
+                f"self.{call.method}(sync_dist=True) holds all ranks at a barrier at every step; "
+                "drop sync_dist, or log once an epoch (on_step=False, on_epoch=True)"
+            )
+            yield Finding(call.keywords["sync_dist"].location, step.told(message))
+
+
 # --- GPU550, GPU551: batches to the GPU, checkpoints to disk ---
 
 
 def _blocking_copies(run: Run) -> Iterator[Finding]:
-    pinned = {
-        loader.call.assigned_to
-        for loader in training_loaders(run)
-        if loader.value("pin_memory", False) is True
-    }
-    for file in hot_programs(run):
-        for call in step_calls(file, "to", "cuda"):
-            loop = step_loop(call)
-            if loop is not None and loop.iterable in pinned and _copies_blocking(call):
-                change = write_call(run, call, {"non_blocking": True})
-                message = (
-                    f"{_receiver(call)}.{call.method}(...) waits for the copy of a pinned batch; "
-                    "pass non_blocking=True"
-                )
-                yield Finding(call.location, message, change)
+    loaders = training_loaders(run)
+    pinned = {x.call.assigned_to for x in loaders if x.value("pin_memory", False) is True}
+    for step in steps(run, "to", "cuda"):
+        call = step.call
+        if step.loop.iterable in pinned and _copies_blocking(call) and _is_passed_on(step):
+            change = write_call(run, call, {"non_blocking": True})
+            message = (
+                f"{_receiver(call)}.{call.method}(...) waits for the copy of a pinned batch; "
+                "pass non_blocking=True"
+            )
+            yield Finding(call.location, step.told(message), change)
+
+
+def _is_passed_on(step: Step) -> bool:
+    """Whether what a called function copies has the name of what the loop gives it."""
+    if step.via is None:
+        return True
+    given = (*step.via.positional, *step.via.keywords.values())
+    root = re.match(r"\w+", _receiver(step.call))
+    return root is not None and any(argument.text == root.group() for argument in given)
 
 
 def _copies_blocking(call: Call) -> bool:
@@ -269,14 +305,14 @@ _SAVES = ("save", "save_pretrained", "save_checkpoint", "save_state")
 
 
 def _saves(run: Run) -> Iterator[Finding]:
-    for file in hot_programs(run):
-        for call in step_calls(file, *_SAVES):
-            if call.method != "save" or call.name in ("torch.save", "accelerator.save"):
-                message = (
-                    f"{call.name}() writes a checkpoint at every step; save every few hundred "
-                    "steps (if step % 500 == 0)"
-                )
-                yield Finding(call.location, message)
+    for step in steps(run, *_SAVES):
+        call = step.call
+        if call.method != "save" or call.name in ("torch.save", "accelerator.save"):
+            message = (
+                f"{call.name}() writes a checkpoint at every step; save every few hundred "
+                "steps (if step % 500 == 0)"
+            )
+            yield Finding(call.location, step.told(message))
 
 
 _TUNING = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
@@ -284,6 +320,7 @@ _PINNED = "https://pytorch.org/tutorials/intermediate/pinmem_nonblock.html"
 _SHORT = Text(
     "步越短越明显，长步接近 0", "more for short steps, next to nothing for steps of seconds"
 )
+_LIGHTNING = "lightning-fabric 2.5.5, utilities/distributed.py: a barrier before each reduction"
 _MATMUL = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/"
 
 _LOOP = """\
@@ -322,6 +359,22 @@ def _example(good: str, bad: str) -> tuple[Example, ...]:
     return (Example("generic", "train.py", _LOOP.replace(good, bad), _LOOP),)
 
 
+_MODULE = """\
+import lightning
+import torch
+
+
+class Classifier(lightning.LightningModule):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def training_step(self, batch, index):
+        images, labels = batch
+        loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+        self.log("loss", loss{options})
+        return loss
+"""
 _SUM = "        total += loss.detach()\n"
 
 
@@ -464,6 +517,30 @@ CHECKS: tuple[Check, ...] = (
         _example(
             "    total = torch",
             "    head = torch.nn.Linear(768, 50257).cuda()\n    total = torch",
+        ),
+    ),
+    _check(
+        "GPU450",
+        "metrics-synced-each-step",
+        Text("每步跨卡同步指标", "Metrics reduced over ranks at every step"),
+        Priority.MEDIUM,
+        _synced_logs,
+        Text("training_step 中 sync_dist=True", "training_step logs with sync_dist=True"),
+        Text(
+            "去掉 sync_dist，或每个 epoch 记录一次（on_step=False, on_epoch=True）",
+            "Drop sync_dist, or log once an epoch (on_step=False, on_epoch=True)",
+        ),
+        "Lightning puts a barrier and an all-reduce behind each such metric, which no "
+        "computation overlaps. One rank's value shows the course of training as well.",
+        "The metric of a step has to be exact over all ranks, or the run uses one GPU.",
+        by_class(Priority.MEDIUM, _LIGHTNING, _SHORT),
+        (
+            Example(
+                "generic",
+                "train.py",
+                _MODULE.replace("{options}", ", sync_dist=True"),
+                _MODULE.replace("{options}", ", on_step=False, on_epoch=True, sync_dist=True"),
+            ),
         ),
     ),
     _check(

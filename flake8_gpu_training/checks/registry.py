@@ -15,7 +15,8 @@ MODULES = (
     "precision",  # GPU201, GPU202
     "memory",  # GPU203 to GPU205
     "memory_options",  # GPU206 to GPU210
-    "compute",  # GPU3xx
+    "attention",  # GPU301
+    "compute",  # GPU302 to GPU307
     "communication",  # GPU4xx
     "debugging",  # GPU308 to GPU310, GPU407, GPU408
     "loading",  # GPU501 to GPU504, GPU506

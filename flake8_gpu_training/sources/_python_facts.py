@@ -54,7 +54,7 @@ from flake8_gpu_training.sources._python_walk import (
 )
 
 _TRAINER_BASE = ("Trainer", "LightningModule", "TrainingModule")
-_ALWAYS = frozenset({"print", "open", "os.system", "os.putenv"})
+_ALWAYS = frozenset({"print", "open", "float", "os.system", "os.putenv"})
 _ITERATION_WRAPPERS = frozenset(
     {"enumerate", "tqdm", "trange", "zip", "iter", "islice", "prepare", "track", "cycle", "next"}
 )

@@ -32,6 +32,15 @@ FIELD_LIBRARIES = frozenset(
 )
 """Root modules of the field: their dotted names are values, their calls are facts."""
 
+COMMON_LIBRARIES = frozenset(
+    """
+    os sys re io time math json copy random logging warnings typing pathlib functools itertools
+    collections contextlib datetime argparse dataclasses enum shutil glob gc abc inspect pickle
+    numpy scipy pandas sklearn matplotlib PIL tqdm rich yaml einops requests click fire omegaconf
+    """.split()  # noqa: SIM905
+)
+"""Root modules that are neither the field's nor the project's own."""
+
 BYTE_TRACES = re.compile(
     rb"torch|transformers|[Aa]ccelerat|deepspeed|\btrl\b|\bpeft\b|\bswift\b|llamafactory|llmtuner"
     rb"|\bvllm\b|\bsglang\b|lightning|[Mm]egatron|diffusers|videox_fun|flow_factory|colossalai"
@@ -103,7 +112,7 @@ CALLS = frozenset(
 
 HOT_CALLS = frozenset(
     """
-    item cpu to numpy tolist step save load dump log is_nan isnan isinf nonzero deepcopy sleep
+    item cpu to numpy tolist step save load dump log log_dict is_nan isnan isinf nonzero deepcopy sleep
     memory_allocated max_memory_allocated memory_reserved collect clone detach pin_memory
     apply_chat_template flush
     """.split()  # noqa: SIM905

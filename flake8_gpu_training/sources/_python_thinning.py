@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from flake8_gpu_training.sources._python_interest import (
     CALLED_LIBRARIES,
+    COMMON_LIBRARIES,
     FIELD_LIBRARIES,
     HOT_METHODS,
     LOADER_TRACE,
@@ -24,6 +25,7 @@ from flake8_gpu_training.sources._python_traces import (
     called_words,
     hot_offsets,
     interest_offsets,
+    stall_offsets,
     step_offsets,
 )
 
@@ -104,7 +106,9 @@ class _Thinner:
         self._survey(tree.body, None, 0)
         names, modules = _imported(self.imports)
         self.hits = self._hits(interest_offsets(text, names, modules))
+        self.own_names = _own_modules(self.imports)
         self.hot_hits = self._hits(hot_offsets(text))
+        self.stalls = self._hits(stall_offsets(text))
         self.steps = self._hits(step_offsets(text))
 
     def run(self) -> Thinned:
@@ -154,17 +158,43 @@ class _Thinner:
 
     def _mark_each_step(self, statement: ast.stmt) -> None:
         """Keep what can cost time at every step in a loop, or in a function that it calls."""
+        leaves = _leaves if isinstance(statement, _Function) else _skips_steps
         for block in blocks(statement):
             for child in block:
                 if not _is_dull(child) and self._is_hot(child):
                     self._mark(child)
-                if _skips_steps(child):
+                if leaves(child):
                     self._mark(child.body[-1])
                 self._mark_each_step(child)
 
     def _is_hot(self, statement: ast.stmt) -> bool:
         first, last = self._own_lines(statement)
-        return self._any(self.hot_hits, first, last) or self._is_interesting(statement)
+        return (
+            self._any(self.hot_hits, first, last)
+            or self._is_interesting(statement)
+            or self._calls_own(statement)
+        )
+
+    def _calls_own(self, statement: ast.stmt) -> bool:
+        """Whether a simple statement calls a function of this file or of the project's own."""
+        if not _is_simple(statement):
+            return False
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                root = _root(node.func)
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else root
+                if name in self.functions or root in self.own_names:
+                    return True
+        return False
+
+    def _mark_stalls(self, function: FunctionNode) -> None:
+        """Keep what waits for the GPU in a function that a loop in another file may call."""
+        for statement in _own_statements(function):
+            if self._any(self.stalls, *self._own_lines(statement)) and not _is_dull(statement):
+                self._mark(statement)
+        for statement in function.body:
+            if _leaves(statement):
+                self._mark(statement.body[-1])
 
     def _mark_top(self, statement: ast.stmt) -> None:
         """At module and class level everything but docstrings and dull functions is kept."""
@@ -189,6 +219,8 @@ class _Thinner:
         if self._is_decorated(function):
             self._mark(function)
         self._mark_block(function.body)
+        if self._any(self.stalls, *_span(function)):
+            self._mark_stalls(function)
 
     def _mark_block(self, block: Sequence[ast.stmt]) -> None:
         for statement in block:
@@ -484,6 +516,19 @@ def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str],
     return names, modules
 
 
+def _own_modules(imports: Sequence[ast.Import | ast.ImportFrom]) -> set[str]:
+    """Names imported from modules that may be the project's own."""
+    names: set[str] = set()
+    for node in imports:
+        for alias in node.names:
+            is_relative = isinstance(node, ast.ImportFrom) and node.level > 0
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+            root = module.partition(".")[0]
+            if is_relative or not (root in FIELD_LIBRARIES or root in COMMON_LIBRARIES):
+                names.add(alias.asname or alias.name.partition(".")[0])
+    return names
+
+
 def _of_interest(module: str) -> bool:
     root, _, rest = module.partition(".")
     if root == "torch":
@@ -549,13 +594,25 @@ def _is_dull(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
+def _leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """``if …: continue`` or ``return``: what follows is not always done."""
+    return isinstance(statement, ast.If) and isinstance(
+        statement.body[-1], (ast.Continue, ast.Return)
+    )
+
+
 def _skips_steps(statement: ast.stmt) -> TypeGuard[ast.If]:
     """``if step % n: continue``: what follows is not done at every step."""
-    if not isinstance(statement, ast.If) or not isinstance(
-        statement.body[-1], (ast.Continue, ast.Return)
-    ):
-        return False
-    return any(isinstance(node, ast.Mod) for node in ast.walk(statement.test))
+    return _leaves(statement) and any(
+        isinstance(node, ast.Mod) for node in ast.walk(statement.test)
+    )
+
+
+def _root(node: ast.AST) -> str:
+    """``a`` of ``a.b.c``; empty for anything else."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _leaves_early(statement: ast.stmt) -> TypeGuard[ast.If]:

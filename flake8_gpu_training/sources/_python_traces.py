@@ -19,6 +19,7 @@ from flake8_gpu_training.sources._python_interest import (
 _CALLED_BACKWARDS = re.compile(r"\([ \t]*(\w+)(\.er\b)?")
 _ATTRIBUTES_CALLED = re.compile(r"[\w.]*[ \t]*\(")
 _RECEIVER_LENGTH = 40
+_STALLS = frozenset({"item", "cpu", "tolist"})
 _HOT = (HOT_CALLS | {"print", "float"}) - {"detach", "clone"}
 
 
@@ -55,6 +56,11 @@ def interest_offsets(text: str, names: Collection[str], modules: Collection[str]
         for offset in _occurrences(text, prefix):
             if _ATTRIBUTES_CALLED.match(text, offset + len(prefix)):
                 yield offset
+
+
+def stall_offsets(text: str) -> Iterator[int]:
+    """Offsets of the calls among them that wait for the GPU, whoever makes them."""
+    return (offset for word, offset in called_words(text) if word in _STALLS)
 
 
 def hot_offsets(text: str) -> Iterator[int]:
