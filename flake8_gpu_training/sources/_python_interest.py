@@ -112,8 +112,8 @@ CALLS = frozenset(
 
 HOT_CALLS = frozenset(
     """
-    item cpu to numpy tolist step save load dump log log_dict is_nan isnan isinf nonzero deepcopy sleep
-    memory_allocated max_memory_allocated memory_reserved collect clone detach pin_memory
+    item cpu to numpy tolist step save load dump log log_dict is_nan isnan isinf nonzero deepcopy
+    sleep memory_allocated max_memory_allocated memory_reserved collect clone detach pin_memory
     apply_chat_template flush
     """.split()  # noqa: SIM905
 )
