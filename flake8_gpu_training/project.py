@@ -472,6 +472,8 @@ class Project:
         try:
             if kind is FileKind.SHELL:
                 return _read_shell(data, path, self._scripts_to_follow())
+            if kind is FileKind.YAML:
+                return _read_yaml(data, path, self._named_by_job)
             return _READERS[kind](data, path)
         except Exception as error:  # a reader's own fault must not cost the other files
             message = f"the reader failed ({type(error).__name__})"
@@ -484,6 +486,10 @@ class Project:
 
             self._library = Library(self._shell_script, self._content)
         return self._library
+
+    def _named_by_job(self, name: str, near: str) -> Optional[tuple[str, str]]:
+        """Text and path of an environment file that the job file ``near`` names."""
+        return self._scripts_to_follow().text(name, near, "")
 
     def _shell_script(self, name: str, path: str, directory: str) -> Optional[str]:
         """A shell script, or a file that a script may source or hand on: ``.env``."""
@@ -648,11 +654,13 @@ def _script_reader(module: str, function: str) -> Callable[[bytes, str], Facts]:
     return read
 
 
-def _read_yaml(data: bytes, path: str) -> Facts:
+def _read_yaml(
+    data: bytes, path: str, read: Callable[[str, str], Optional[tuple[str, str]]]
+) -> Facts:
     from flake8_gpu_training.sources.job import with_job
     from flake8_gpu_training.sources.yaml_source import read_yaml
 
-    return with_job(read_yaml(data, path))
+    return with_job(read_yaml(data, path), read)
 
 
 def _read_json(data: bytes, path: str) -> Facts:
@@ -684,7 +692,6 @@ _READERS: Mapping[FileKind, Callable[[bytes, str], Facts]] = {
     FileKind.NOTEBOOK: _read_notebook,
     FileKind.MAKEFILE: _script_reader("makefile", "read_makefile"),
     FileKind.DOCKERFILE: _script_reader("dockerfile", "read_dockerfile"),
-    FileKind.YAML: _read_yaml,
     FileKind.JSON: _read_json,
     FileKind.TOML: _read_toml,
     FileKind.REQUIREMENTS: _read_requirements,

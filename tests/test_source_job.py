@@ -70,6 +70,7 @@ def test_kubernetes_resources():
     assert resources(PYTORCH_JOB) == {
         "image": "modelscope/swift:3.9.1",
         "gpus": 8,
+        "nodes": 2,
         "replicas": 2,
         "nproc_per_node": "8",
         "shm": "64Gi",
@@ -268,6 +269,160 @@ def test_a_job_keeps_what_it_was_read_with():
     assert len(config.resources) == 3
 
 
+# --- gangs -------------------------------------------------------------------------------
+
+REPLICA = """
+      {role}:
+        replicas: {count}
+        template:
+          spec:
+            containers:
+              - {{image: i, command: [torchrun, train.py]}}
+"""
+
+
+def gang(roles, more=""):
+    text = "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nspec:\n" + more
+    text += "  pytorchReplicaSpecs:\n"
+    for role, count in roles.items():
+        text += REPLICA.format(role=role, count=count).replace("\n      ", "\n    ")
+    return read(text)
+
+
+def platform(command):
+    names = ("PET_NNODES", "PET_NPROC_PER_NODE", "WORLD_SIZE")
+    return {
+        name: command.environment[name].value if command.environment[name].known else None
+        for name in names
+        if name in command.environment
+    }
+
+
+@pytest.mark.parametrize(
+    ("roles", "more", "expected"),
+    [
+        (
+            {"Master": 1, "Worker": 3},
+            "",
+            {"PET_NNODES": "4", "PET_NPROC_PER_NODE": "auto", "WORLD_SIZE": "4"},
+        ),
+        (
+            {"Master": 1, "Worker": 1},
+            "  nprocPerNode: '8'\n",
+            {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "8"},
+        ),
+        ({"Worker": 2}, "", {"PET_NNODES": "2"}),
+        (
+            {"Worker": 2},
+            "  elasticPolicy: {minReplicas: 1, maxReplicas: 4, nProcPerNode: 2}\n",
+            {"PET_NNODES": None, "PET_NPROC_PER_NODE": "2"},
+        ),
+        ({"Worker": "{{ n }}"}, "", {"PET_NNODES": None}),
+    ],
+)
+def test_a_pytorchjob_tells_torchrun_its_sizes(roles, more, expected):
+    (command,) = commands_in_config(gang(roles, more))
+    assert platform(command) == expected
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ("numNodes: 2, numProcPerNode: 4", {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "4"}),
+        ("numNodes: 2", {"PET_NNODES": "2", "PET_NPROC_PER_NODE": None}),
+        ("env: []", {"PET_NNODES": None, "PET_NPROC_PER_NODE": None}),
+    ],
+)
+def test_a_trainjob_leaves_what_it_does_not_say_to_its_runtime(sizes, expected):
+    text = f"""
+        apiVersion: trainer.kubeflow.org/v1alpha1
+        kind: TrainJob
+        spec:
+          trainer: {{command: [torchrun, train.py], {sizes}}}
+    """
+    (command,) = commands_in_config(read(text))
+    assert platform(command) == expected
+
+
+def test_variables_come_from_config_maps_of_the_same_file():
+    text = """
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: sizes}
+        data: {BATCH: "4", LR: "1e-3"}
+        ---
+        apiVersion: batch/v1
+        kind: Job
+        spec:
+          template:
+            spec:
+              containers:
+                - image: i
+                  command: [sh, -c, "python t.py --lr $(RATE) --batch $BATCH $(date)"]
+                  envFrom: [{configMapRef: {name: sizes}}, {configMapRef: {name: other}}]
+                  env:
+                    - name: RATE
+                      valueFrom: {configMapKeyRef: {name: sizes, key: LR}}
+    """
+    (command,) = commands_in_config(read(text))
+    assert [word.text for word in command.words[:6]] == [
+        "python", "t.py", "--lr", "1e-3", "--batch", "4"
+    ]  # fmt: skip
+    assert not isinstance(command.words[6].value, str)
+
+
+# --- compose and SkyPilot ----------------------------------------------------------------
+
+
+def composed(service, **files):
+    texts = {name.replace("_", "."): text for name, text in files.items()}
+    text = "services:\n  t:\n" + textwrap.indent(textwrap.dedent(service), "    ")
+    config = read_yaml(text, "c.yaml")
+
+    def look_up(name, near):
+        return (texts[name], name) if name in texts else None
+
+    (command,) = commands_in_config(config, look_up)
+    return command
+
+
+def test_compose_puts_variables_in():
+    command = composed("command: t ${A} ${B:-2} ${C-3} ${D} $$HOME ${A:+x} ${B:+y}", _env="A=1\n")
+    words = [word.value if isinstance(word.value, str) else None for word in command.words]
+    assert words == ["t", "1", "2", "3", None, "$HOME", "x"]
+
+
+def test_compose_reads_environment_files_below_its_own_list():
+    service = """
+        command: [t]
+        env_file: [a.env, {path: b.env}, missing.env]
+        environment: ["X=${A}", Z, "Q=${NOBODY}"]
+    """
+    command = composed(service, _env="A=1\nZ=9\n", a_env="X=5\nY='6'\n", b_env="Y=7\n")
+    found = {name: s.value if s.known else None for name, s in command.environment.items()}
+    assert found == {"X": "1", "Y": "7", "Z": "9", "Q": None}
+    assert command.environment["Y"].location == Location("b.env", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("accelerators", "gpus", "name"),
+    [
+        ("A100:8", "8", "A100"),
+        ("{A100: 8, H100: 8}", "8", None),
+        ("[A100:8, L4:4]", None, None),
+        ("L4", "1", "L4"),
+        ("{A100: }", "1", "A100"),
+    ],
+)
+def test_skypilot_says_how_many_gpus_a_node_has(accelerators, gpus, name):
+    text = f"resources: {{accelerators: {accelerators}}}\nrun: t $SKYPILOT_NUM_GPUS_PER_NODE\n"
+    (command,) = commands_in_config(read(text))
+    value = command.words[1].value
+    assert (value if isinstance(value, str) else None) == gpus
+    assert "SKYPILOT_NUM_GPUS_PER_NODE" not in command.environment
+    assert resources(text).get("gpu") == name
+
+
 VALUES = st.recursive(
     st.none() | st.integers() | st.text("ab -$()'\"\n", max_size=8),
     lambda inner: st.lists(inner, max_size=3)
@@ -275,7 +430,9 @@ VALUES = st.recursive(
         st.sampled_from(
             ["image", "command", "args", "env", "name", "value", "resources", "limits", "run",
              "nvidia.com/gpu", "containers", "services", "setup", "entrypoint", "accelerators",
-             "volumes", "emptyDir", "devices", "replicas"]
+             "volumes", "emptyDir", "devices", "replicas", "spec", "pytorchReplicaSpecs", "Master",
+             "mpiReplicaSpecs", "Worker", "trainer", "elasticPolicy", "nprocPerNode", "envFrom",
+             "env_file", "environment", "num_nodes", "valueFrom", "configMapRef"]
         ),
         inner,
         max_size=4,
@@ -284,8 +441,11 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
+KINDS = [{"apiVersion": "v1", "kind": kind} for kind in ("Job", "PyTorchJob", "MPIJob", "TrainJob")]
+
+
 @settings(max_examples=100, deadline=None)
-@given(VALUES, st.sampled_from([{"apiVersion": "v1", "kind": "Job"}, {"image": "x"}, {}]))
+@given(VALUES, st.sampled_from([*KINDS, {"image": "x"}, {}]))
 def test_no_shape_raises(value, around):
     import yaml
 

@@ -636,6 +636,7 @@ class Assembly:
             environment,
             accelerate,
             parts.python,
+            origins.job,
         )
 
     def _accelerate(

@@ -344,7 +344,11 @@ def _count_plain(counter: _Counter) -> tuple[Setting, Setting]:
     note = "python: one process"
     if visible is not None and visible.known and visible.value > 1:
         note = f"python: one process with {visible.value} GPUs in sight"
-    return _default(1, note), _default(1, note)
+    nodes = _default(1, note)
+    if "WORLD_SIZE" in counter.environment:
+        # The pods of a PyTorchJob without torchrun: one process in each.
+        nodes = counter.variable("PET_NNODES", 1, note)
+    return _default(1, note), nodes
 
 
 def _count_mpi(counter: _Counter, job: MpiJob) -> tuple[Setting, Setting]:

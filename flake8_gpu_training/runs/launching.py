@@ -8,6 +8,7 @@ from typing import Optional
 
 from flake8_gpu_training.facts import (
     Command,
+    ConfigFile,
     Document,
     PythonFile,
     ScriptFile,
@@ -20,10 +21,13 @@ from flake8_gpu_training.runs.launchers import Launch
 from flake8_gpu_training.runs.model import Launcher
 from flake8_gpu_training.runs.processes import with_spawned
 from flake8_gpu_training.runs.reach import Reach
-from flake8_gpu_training.runs.scheduling import Scheduler, mpi_job
-from flake8_gpu_training.runs.settings import document_settings, renamed
+from flake8_gpu_training.runs.scheduling import MpiJob, Scheduler, mpi_job
+from flake8_gpu_training.runs.settings import document_settings, integer, renamed
 
 _COUNTED_BY_SETTINGS = ("flow_factory", "vllm", "sglang")
+
+
+MAX_WORKERS = 4096
 
 
 def started_by(
@@ -34,6 +38,7 @@ def started_by(
     environment: Mapping[str, Setting],
     accelerate: Optional[Document],
     files: Sequence[PythonFile],
+    job: Optional[ConfigFile] = None,
 ) -> tuple[Launcher, Scheduler]:
     """The launcher of a command, and the scheduler it runs under."""
     command = launch.command
@@ -46,7 +51,7 @@ def started_by(
         environment,
         scheduler,
         _pool(reach, options, command),
-        mpi_job(command),
+        _mpi(command, job),
     )
     return with_spawned(made, files), scheduler
 
@@ -98,6 +103,18 @@ def _options(
         for name in ("num_processes", "num_machines", "mixed_precision"):
             options.setdefault(name, Setting(name, unread))
     return options
+
+
+def _mpi(command: Command, job: Optional[ConfigFile]) -> Optional[MpiJob]:
+    """The ``mpirun`` around a command; within an MPIJob its hosts are the workers."""
+    found = mpi_job(command)
+    asked = {s.name: s for s in job.resources if s.known} if job is not None else {}
+    workers = integer(asked.get("nodes"))
+    if found is None or found.hosts or found.hostfile is not None or workers is None:
+        return found
+    slots = integer(asked.get("nproc_per_node")) or 1
+    hosts = {f"worker-{index}": slots for index in range(min(workers, MAX_WORKERS))}
+    return dataclasses.replace(found, hosts=hosts)
 
 
 def _pool(reach: Reach, options: Mapping[str, Setting], command: Command) -> Optional[Slots]:

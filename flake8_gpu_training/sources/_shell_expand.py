@@ -115,8 +115,8 @@ class State:
 
 
 def _is_schedulers(name: str, variable: Variable) -> bool:
-    """Whether SLURM sets it: nobody wrote it, and it says nothing that the directives do not."""
-    return variable.location is None and name.startswith("SLURM_")
+    """Whether a scheduler sets it: nobody wrote it, and it only repeats what was asked for."""
+    return variable.location is None and name.startswith(("SLURM_", "SKYPILOT_"))
 
 
 _STRENGTH = ("", "continue", "break", "return", "exit")
