@@ -37,6 +37,42 @@ def lightning_trainer(run: Run) -> Optional[Call]:
     return next((c for c in calls(run, ".Trainer") if c.name.partition(".")[0] in roots), None)
 
 
+_CONVOLUTIONS = tuple(
+    """
+    resnet resnext wide_resnet vgg alexnet densenet mobilenet efficientnet squeezenet regnet
+    shufflenet mnasnet inception convnext
+    """.split()  # noqa: SIM905
+)
+
+
+def builds_vision(run: Run) -> bool:
+    """Whether the program builds an image model of torchvision or timm: fixed shapes."""
+    return bool(_image_models(run))
+
+
+def is_convolutional(run: Run) -> bool:
+    """Whether all models in sight are torchvision's or timm's convolutional networks."""
+    if next(calls(run, ".from_pretrained", ".MultiheadAttention"), None) is not None:
+        return False
+    names = _image_models(run)
+    return bool(names) and all(name.startswith(_CONVOLUTIONS) for name in names)
+
+
+def _image_models(run: Run) -> list[str]:
+    """Names of torchvision's and timm's models that the program imports or builds."""
+    found: list[str] = []
+    for program in run.python:
+        imported = (i.name for i in program.imports if i.module == "torchvision.models")
+        found += [name for name in imported if name.islower()]
+        for call in program.calls:
+            if call.name.startswith("torchvision.models."):
+                found.append(call.method)
+            elif call.name == "timm.create_model":
+                named = call.positional[0].value if call.positional else keyword(call, "model_name")
+                found.append(named if isinstance(named, str) else "")
+    return found
+
+
 _DECODERS = ("ForCausalLM", "ForImageTextToText", "ForVision2Seq", "ForConditionalGeneration")
 
 

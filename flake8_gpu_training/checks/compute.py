@@ -1,8 +1,8 @@
-"""GPU3xx: compute."""
+"""GPU302 to GPU307: compilation, kernels and fusion."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
@@ -12,14 +12,24 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    imported,
     keyword_change,
     of_training,
     off,
     on,
     seen,
 )
+from flake8_gpu_training.checks._kernel_examples import (
+    FLASH_FLAG,
+    FLASH_MODEL,
+    LIGER_FLAG,
+    LIGER_LINE,
+    LOAD,
+    SCRIPT,
+)
 from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth, trains_head
 from flake8_gpu_training.checks._programs import (
+    builds_vision,
     calls,
     decoder_loads,
     first_call,
@@ -29,14 +39,9 @@ from flake8_gpu_training.checks._programs import (
     says,
 )
 from flake8_gpu_training.checks._scale import (
-    architecture,
-    billions,
     compiles_for_gpu,
-    has_flash_kernel,
-    has_no_flash_code,
     is_cuda,
     is_language_model,
-    is_recurrent,
     number,
     spreads_layers,
     text,
@@ -45,168 +50,16 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks._settings import algorithm, is_on, parameter, task
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
-# --- GPU301 ---------------------------------------------------------------------------
-
-_FLASH = {
-    "flash_attention_2": "flash-attention-2",
-    "flash_attention_3": "flash-attention-3",
-    "flash_attention_4": "flash-attention-3",
-}
-_OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
 _NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
-_SMALL_BILLIONS = 0.4
-_LONG = 4096  # tokens from which attention takes a large part of a layer
-
-
-@of_training(alone=True)
-def _flash_attention(run: Run) -> Judgement:
-    setting = run.practice("attention")
-    written = text(run, "attention")
-    if written in _FLASH:
-        return on(setting, _FLASH[written])
-    called = first_call(
-        run,
-        "flash_attn.flash_attn_func",
-        ".flash_attn_func",
-        ".flash_attn_varlen_func",
-        ".flash_attn_qkvpacked_func",
-    )
-    if called is not None:
-        return seen(called, "flash-attention-2")
-    if not setting.known:
-        return cannot_tell(setting)
-    if run.value("megatron") is True:
-        return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
-    if not is_cuda(run):
-        return cannot_apply(_NOT_CUDA)
-    if not has_flash_kernel(run):
-        return _best_without_flash(setting, written)
-    if written in ("auto", "flex_attention", "xformers", "sage"):
-        return on(setting, _OTHERS.get(written, ""))
-    if not is_language_model(run):
-        return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
-    if imports(run, "unsloth") is not None or run.value("unsloth") is True:
-        return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
-    if is_recurrent(run) and number(run, "micro_batch_size") == 1:
-        return off(Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do"), setting)
-    if has_no_flash_code(run):
-        return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
-    if not setting.explicit and _loader_is_missing(run):
-        return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
-    if _keeps_its_attention(run, written):
-        return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
-    answer = _advise_flash(run, setting, written or "sdpa")
-    if run.framework == "swift" and _packs(run):
-        return replace(answer, findings=())  # GPU016 says it: the run would not start
-    return answer
-
-
-def _loader_is_missing(run: Run) -> bool:
-    """Whether a program's attention is chosen where we cannot point at."""
-    if run.framework not in ("hf_trainer", "generic") or run.place.kind is not PlaceKind.PYTHON:
-        return False
-    return _loading_call(run) is None
-
-
-def _packs(run: Run) -> bool:
-    return run.value("packing") is True or run.value("padding_free") is True
-
-
-def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
-    """Whether the choice is right: eager for Gemma 2 and 3, whose documentation asks for it;
-    sdpa for models so small that attention takes little of a step."""
-    name = (run.model.name or "").lower()
-    if written == "eager":
-        return "gemma-2" in name or "gemma-3" in name
-    size, length = billions(run), number(run, "max_length")
-    if length is not None and length >= _LONG:
-        return False
-    return size is None or size < _SMALL_BILLIONS
-
-
-def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
-    if written == "eager":
-        return off(Text("该 GPU 不支持 FlashAttention", "no FlashAttention for this GPU"), setting)
-    return on(setting, "sdpa")
-
-
-def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
-    length = number(run, "max_length")
-    long = length is not None and length >= _LONG
-    dense = _packs(run)
-    single = number(run, "micro_batch_size") == 1 and not dense
-    priority = _flash_priority(written, dense, long and not single)
-    condition = "" if architecture(run) is not None else " (Ampere or newer)"
-    explicit_sdpa = written == "sdpa" and setting.explicit
-    answer = advise(
-        run,
-        _why_flash(written, single) + condition,
-        Text(f"当前注意力实现：{written}", f"attention: {written}"),
-        Text(
-            "改用 FlashAttention-2（需安装 flash-attn，Ampere 或更新的 GPU）",
-            "use FlashAttention-2 (needs flash-attn and an Ampere or newer GPU)",
-        ),
-        practices={"attention": "flash_attention_2"},
-        variant="sdpa" if explicit_sdpa else "flash-attention-2",
-        at=setting,
-        call=None if setting.explicit else _loading_call(run),
-        share=0.5 if explicit_sdpa else None,
-        priority=priority,
-        parameters=_attention_parameters(run),
-        impact=None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA),
-    )
-    return _where_the_model_is_loaded(run, answer) if setting.explicit else answer
-
-
-def _where_the_model_is_loaded(run: Run, answer: Judgement) -> Judgement:
-    """The advice with its change in the call that chose the attention, not in the arguments
-    of the trainer, which do not know it."""
-    if run.framework not in ("hf_trainer", "generic") or "attn_implementation" in run.settings:
-        return answer
-    loads = (c for c in decoder_loads(run) if "attn_implementation" in c.keywords)
-    call = next(loads, None)
-    if call is not None:
-        change = keyword_change(run, call, "attn_implementation", "flash_attention_2")
-    elif answer.change is not None:
-        change = replace(answer.change, edits=())
-    else:
-        return answer
-    findings = tuple(replace(finding, change=change) for finding in answer.findings)
-    return replace(answer, change=change, findings=findings)
-
-
-def _why_flash(written: str, single: bool) -> str:
-    if written == "eager":
-        return "eager attention writes the whole score matrix to memory"
-    if single:
-        return "sdpa serves samples one by one, but packed or padded ones need FlashAttention"
-    return (
-        "sdpa leaves its own flash kernel when a padding mask is passed, "
-        "and keeps padding that FlashAttention can skip"
-    )
-
-
-def _flash_priority(written: str, dense: bool, long: bool) -> Priority:
-    return Priority.HIGH if dense or long or written == "eager" else Priority.MEDIUM
-
-
-def _loading_call(run: Run) -> Optional[Call]:
-    """The call that loads the decoder, when the attention is chosen there."""
-    if run.framework not in ("hf_trainer", "generic"):
-        return None
-    return next((c for c in decoder_loads(run) if not c.is_open), None)
-
-
-def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
-    if run.framework in ("hf_trainer", "generic"):
-        return {"attn_implementation": "flash_attention_2"}
-    return None
-
 
 # --- GPU302 ---------------------------------------------------------------------------
+
+
+_MODULES = ("torch.nn", "torchvision.models", "timm.", "transformers.")
 
 
 @of_training(alone=True)
@@ -215,7 +68,7 @@ def _compile(run: Run) -> Judgement:
     if setting.known and setting.value is True:
         return on(setting)
     called = first_call(run, "torch.compile") or next(
-        (c for c in calls(run, ".compile") if c.receiver.startswith("torch.nn")), None
+        (c for c in calls(run, ".compile") if c.receiver.startswith(_MODULES)), None
     )
     if called is not None:
         return seen(called)
@@ -254,18 +107,9 @@ def _compile_obstacle(run: Run) -> Optional[Text]:
         return Text("训练与推理引擎共卡", "the rollout engine shares the GPU")
     if is_language_model(run):
         return Text("变长样本会反复触发编译", "samples of varying length compile again and again")
-    if run.model.kind not in ("vision", "encoder", "image", "video") and not _is_vision(run):
+    if run.model.kind not in ("vision", "encoder", "image", "video") and not builds_vision(run):
         return Text("模型未知，收益无法判断", "the model is not known")
     return None
-
-
-def _is_vision(run: Run) -> bool:
-    """Whether the program builds an image model of torchvision or timm: fixed shapes."""
-    return any(
-        call.name.startswith(("torchvision.models.", "timm.create_model"))
-        for program in run.python
-        for call in program.calls
-    )
 
 
 # --- GPU303, GPU304 -------------------------------------------------------------------
@@ -293,10 +137,27 @@ def _triton(run: Run) -> Judgement:
             return on(run.practice(name))
     found = imports(run, *_KERNEL_LIBRARIES)
     if found is not None:
-        return on(f"import {found.dotted}")
+        return imported(found)
     if run.value("torch_compile") is True:
         return on(run.practice("torch_compile"))
+    if not is_cuda(run):
+        return cannot_apply(_NOT_CUDA)
     return off(Text("未用 Triton 算子", "no Triton kernels"))
+
+
+_GRAPHING = ("reduce-overhead", "max-autotune", "local", "transformer_engine", True)
+
+
+def _graph_settings(run: Run) -> Iterator[Setting]:
+    """What asks for graphs by name: modes of the compiler, Megatron's switches."""
+    names = ("torch_compile_mode", "cuda_graph_impl", "enable_cuda_graph", "external_cuda_graph")
+    yield from (found for name in names if (found := run.setting(name)) is not None)
+    if "dynamo_mode" in run.launcher.options:
+        yield run.launcher.options["dynamo_mode"]
+    if run.accelerate is not None:
+        found = run.accelerate.settings().get("dynamo_config.dynamo_mode")
+        if found is not None:
+            yield found
 
 
 @of_training()
@@ -312,9 +173,11 @@ def _cuda_graph(run: Run) -> Judgement:
     for compiled in calls(run, "torch.compile"):
         if says(compiled, "mode", "reduce-overhead", "max-autotune"):
             return seen(compiled)
-    mode = run.setting("torch_compile_mode")
-    if mode is not None and mode.known and mode.value in ("reduce-overhead", "max-autotune"):
-        return on(mode)
+    switch = next((s for s in _graph_settings(run) if s.known and s.value in _GRAPHING), None)
+    if switch is not None:
+        return on(switch)
+    if not is_cuda(run):
+        return cannot_apply(_NOT_CUDA)
     return off(
         Text(
             "未用 CUDA Graph；只在形状固定且受启动开销限制时有益",
@@ -358,6 +221,8 @@ _LOSSES_OF_LOGITS = ("enable_dft_loss", "use_dft_loss", "use_asft_loss", "use_ea
 
 def _advise_liger(run: Run, setting: Setting) -> Judgement:
     supported = liger_supports(run)
+    if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:
+        return cannot_apply(Text("不是解码器语言模型", "an image model, not a decoder"))
     if supported is None:
         return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
     if not supported:
@@ -453,7 +318,47 @@ _FUSED_CALLS = (
     ".enable_xformers_memory_efficient_attention",
 )
 _FUSED_LIBRARIES = ("megatron", "unsloth", "liger_kernel")
-_FUSED_OPTIMIZERS = ("fused", "apex", "8bit", "4bit", "came")
+_FUSED_OPTIMIZERS = ("fused", "apex", "8bit", "4bit", "came", "hybridadam")
+
+
+_IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
+
+
+def _unfused_call(run: Run) -> Optional[Call]:
+    """The plain program's one call of Adam that leaves the implementation to PyTorch.
+
+    Then it is the foreach one: several kernels for all tensors, rather than one.
+    """
+    made = list(calls(run, "torch.optim.AdamW", "torch.optim.Adam"))
+    if run.framework != "generic" or run.deepspeed is not None or len(made) != 1:
+        return None
+    call = made[0]
+    is_old = version_of(run, "torch") < (2,)
+    plain = not call.is_open and not call.conditional and not is_old
+    if not plain or any(name in call.keywords for name in _IMPLEMENTATIONS):
+        return None
+    if imports(run, "colossalai", "vescale", "apex") is not None or not compiles_for_gpu(run):
+        return None
+    if run.value("fsdp_offload") is True or text(run, "offload_optimizer") not in (None, "none"):
+        return None
+    return call if _trains_on_cuda(run) else None
+
+
+def _trains_on_cuda(run: Run) -> bool:
+    words = [program.mentions for program in run.python if program.mentions is not None]
+    return any("cuda" in found for found in words) or run.launcher.name == "accelerate"
+
+
+def _advise_fused(run: Run, call: Call, setting: Setting) -> Judgement:
+    change = keyword_change(run, call, "fused", True)
+    return advise(
+        run,
+        "one kernel updates all parameters instead of several",
+        Text(f"{call.method} 未融合", f"{call.method} is not fused"),
+        Text("设置 fused=True", "set fused=True"),
+        snippet=Snippet("set fused=True", change.text, change.language, change.edits),
+        at=setting,
+    )
 
 
 @of_training(alone=True)
@@ -474,9 +379,13 @@ def _fusion(run: Run) -> Judgement:
         return seen(called)
     deepspeed = run.deepspeed.get("optimizer.type") if run.deepspeed is not None else None
     if deepspeed is not None and known(deepspeed.value) and deepspeed.value in ("Adam", "AdamW"):
-        return on("DeepSpeed FusedAdam")
+        note = f"DeepSpeed: {deepspeed.value} is FusedAdam"
+        return on(Setting("optimizer", deepspeed.value, deepspeed.location, note=note))
     if not setting.known:
         return cannot_tell(setting)
+    made = _unfused_call(run)
+    if made is not None:
+        return _advise_fused(run, made, setting)
     if name != "adamw_torch":
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
     if not compiles_for_gpu(run):
@@ -497,30 +406,6 @@ def _fusion(run: Run) -> Judgement:
 
 _A = "general"
 _S = "swift"
-
-_LOAD = """\
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-model = AutoModelForCausalLM.from_pretrained({})
-args = TrainingArguments(
-    output_dir="out",
-    bf16=True,
-    gradient_checkpointing=True,
-{}    dataloader_num_workers=4,
-)
-Trainer(model=model, args=args, train_dataset=train_dataset).train()
-"""
-_MODEL = '"Qwen/Qwen2.5-7B-Instruct"'
-_FLASH_MODEL = f'{_MODEL}, attn_implementation="flash_attention_2"'
-_LIGER_LINE = "    use_liger_kernel=True,\n"
-
-_SCRIPT = (
-    "NPROC_PER_NODE=8 swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\\n"
-    "    --tuner_type full \\\n    --deepspeed zero3 \\\n{}"
-    "    --max_length 8192 \\\n    --dataset data/train.jsonl\n"
-)
-_FLASH_FLAG = "    --attn_impl flash_attn \\\n"
-_LIGER_FLAG = "    --use_liger_kernel true \\\n"
 
 _LOOP = """\
 import torch
@@ -550,54 +435,6 @@ Trainer(model=model, args=args, train_dataset=train_dataset).train()
 """
 
 CHECKS: tuple[Check, ...] = (
-    Check(
-        "GPU301",
-        "flash-attention",
-        Text("Flash Attention", "Flash attention"),
-        Priority.HIGH,
-        _flash_attention,
-        why="Attention that stores its score matrix takes memory and traffic quadratic in "
-        "the length; FlashAttention never stores it, and skips padding where samples are "
-        "packed or padding-free.",
-        fix="Ask for flash_attention_2 (FlashAttention-3 on Hopper where the framework has it).",
-        ignore="On Volta and Turing, where SDPA is the best there is, or when all samples are "
-        "short and of one length: SDPA's own flash kernel then serves as well.",
-        items=(
-            Item(_A, "D", "flash-attention", 1, "", "flash-attention-2|flash-attention-3|sdpa"),
-            Item(_S, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
-            Item(_S, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
-            Item(_S, "F", "sdpa", 4, "attention", "sdpa"),
-            Item(_S, "F", "flex-attention", 4, "attention", "flex-attention"),
-        ),
-        impact=by_class(
-            Priority.HIGH,
-            sources.FLASH_ATTENTION_2,
-            Text(
-                "序列越长、填充越多，收益越大",
-                "the longer the sequences and the more padding, the more",
-            ),
-        ),
-        examples=(
-            Example(
-                "hf_trainer",
-                "train.py",
-                _LOAD.format(_MODEL, _LIGER_LINE),
-                _LOAD.format(_FLASH_MODEL, _LIGER_LINE),
-            ),
-            Example(
-                "swift",
-                "train.sh",
-                _SCRIPT.format(_LIGER_FLAG),
-                _SCRIPT.format(_LIGER_FLAG + _FLASH_FLAG),
-            ),
-        ),
-        sources=(
-            sources.FLASH_ATTENTION_2,
-            sources.FLASH_ATTENTION_3,
-            sources.PACKING_BLOG,
-            sources.HF_SINGLE_GPU,
-        ),
-    ),
     Check(
         "GPU302",
         "torch-compile",
@@ -679,14 +516,14 @@ CHECKS: tuple[Check, ...] = (
             Example(
                 "hf_trainer",
                 "train.py",
-                _LOAD.format(_FLASH_MODEL, ""),
-                _LOAD.format(_FLASH_MODEL, _LIGER_LINE),
+                LOAD.format(FLASH_MODEL, ""),
+                LOAD.format(FLASH_MODEL, LIGER_LINE),
             ),
             Example(
                 "swift",
                 "train.sh",
-                _SCRIPT.format(_FLASH_FLAG),
-                _SCRIPT.format(_FLASH_FLAG + _LIGER_FLAG),
+                SCRIPT.format(FLASH_FLAG),
+                SCRIPT.format(FLASH_FLAG + LIGER_FLAG),
             ),
         ),
         sources=(sources.LIGER, sources.LIGER_SOURCE),
@@ -705,8 +542,8 @@ CHECKS: tuple[Check, ...] = (
             Example(
                 "hf_trainer",
                 "train.py",
-                _LOAD.format('"google-bert/bert-base-uncased"', '    optim="adamw_torch",\n'),
-                _LOAD.format('"google-bert/bert-base-uncased"', '    optim="adamw_torch_fused",\n'),
+                LOAD.format('"google-bert/bert-base-uncased"', '    optim="adamw_torch",\n'),
+                LOAD.format('"google-bert/bert-base-uncased"', '    optim="adamw_torch_fused",\n'),
             ),
         ),
         sources=(sources.PYTORCH_TUNING, sources.HF_ARGUMENTS),

@@ -1,0 +1,284 @@
+"""GPU301: the attention kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Optional
+
+from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._impacts import by_class
+from flake8_gpu_training.checks._judging import (
+    advise,
+    cannot_apply,
+    cannot_tell,
+    keyword_change,
+    of_training,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._kernel_examples import (
+    FLASH_FLAG,
+    FLASH_MODEL,
+    LIGER_FLAG,
+    LIGER_LINE,
+    LOAD,
+    MODEL,
+    SCRIPT,
+)
+from flake8_gpu_training.checks._programs import (
+    calls,
+    decoder_loads,
+    first_call,
+    imports,
+    is_convolutional,
+    says,
+)
+from flake8_gpu_training.checks._scale import (
+    architecture,
+    billions,
+    has_flash_kernel,
+    has_no_flash_code,
+    is_cuda,
+    is_language_model,
+    is_recurrent,
+    number,
+    text,
+)
+from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
+from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import PlaceKind, Run
+
+_FLASH = {
+    "flash_attention_2": "flash-attention-2",
+    "flash_attention_3": "flash-attention-3",
+    "flash_attention_4": "flash-attention-3",
+}
+_OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
+_NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
+_SMALL_BILLIONS = 0.4
+_LONG = 4096  # tokens from which attention takes a large part of a layer
+
+
+@of_training(alone=True)
+def _flash_attention(run: Run) -> Judgement:
+    setting = run.practice("attention")
+    written = text(run, "attention")
+    if written in _FLASH:
+        return on(setting, _FLASH[written])
+    called = first_call(
+        run,
+        "flash_attn.flash_attn_func",
+        ".flash_attn_func",
+        ".flash_attn_varlen_func",
+        ".flash_attn_qkvpacked_func",
+    )
+    if called is None:
+        backends = calls(run, "torch.nn.attention.sdpa_kernel", "torch.backends.cuda.sdp_kernel")
+        called = next((call for call in backends if _asks_for_flash(call)), None)
+    if called is not None:
+        return seen(called, "flash-attention-2")
+    if not setting.known and is_convolutional(run):
+        return cannot_apply(Text("卷积网络没有注意力", "a convolutional network: no attention"))
+    if not setting.known:
+        return cannot_tell(setting)
+    if run.value("megatron") is True and written != "eager":
+        return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
+    if not is_cuda(run):
+        return cannot_apply(_NOT_CUDA)
+    if not has_flash_kernel(run):
+        return _best_without_flash(setting, written)
+    if written == "auto" and run.framework != "llamafactory":
+        return _best_installed(run, setting)
+    if written in ("auto", "flex_attention", "xformers", "sage"):
+        return on(setting, _OTHERS.get(written, ""))
+    if not is_language_model(run):
+        return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
+    if imports(run, "unsloth") is not None or run.value("unsloth") is True:
+        return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
+    if is_recurrent(run) and number(run, "micro_batch_size") == 1:
+        return off(Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do"), setting)
+    if has_no_flash_code(run):
+        return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
+    if not setting.explicit and _loader_is_missing(run):
+        return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
+    if _keeps_its_attention(run, written):
+        return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
+    answer = _advise_flash(run, setting, written or "sdpa")
+    if run.framework == "swift" and _packs(run):
+        return replace(answer, findings=())  # GPU016 says it: the run would not start
+    return answer
+
+
+def _asks_for_flash(call: Call) -> bool:
+    """Whether SDPA is told to use its flash kernel, and no other."""
+    chosen = [*call.positional, *call.keywords.values()]
+    flash = [
+        a for a in chosen if a.text.endswith("FLASH_ATTENTION") or "FLASH_ATTENTION]" in a.text
+    ]
+    return bool(flash) or (says(call, "enable_flash", True) and says(call, "enable_math", False))
+
+
+def _best_installed(run: Run, setting: Setting) -> Judgement:
+    """The framework takes a flash kernel when one is installed, which the pins may show."""
+    if any(name.replace("_", "-") == "flash-attn" for name in run.versions):
+        return on(setting, "flash-attention-2")
+    return cannot_tell(Text("由安装的内核决定", "the best kernel that is installed is taken"))
+
+
+def _loader_is_missing(run: Run) -> bool:
+    """Whether a program's attention is chosen where we cannot point at."""
+    if run.framework not in ("hf_trainer", "generic") or run.place.kind is not PlaceKind.PYTHON:
+        return False
+    return _loading_call(run) is None
+
+
+def _packs(run: Run) -> bool:
+    return run.value("packing") is True or run.value("padding_free") is True
+
+
+def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
+    """Whether the choice is right: eager for Gemma 2 and 3, whose documentation asks for it;
+    sdpa for models so small that attention takes little of a step."""
+    name = (run.model.name or "").lower()
+    if written == "eager":
+        return "gemma-2" in name or "gemma-3" in name
+    size, length = billions(run), number(run, "max_length")
+    if length is not None and length >= _LONG:
+        return False
+    return size is None or size < _SMALL_BILLIONS
+
+
+def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
+    if written == "eager":
+        return off(Text("该 GPU 不支持 FlashAttention", "no FlashAttention for this GPU"), setting)
+    return on(setting, "sdpa")
+
+
+def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
+    length = number(run, "max_length")
+    long = length is not None and length >= _LONG
+    dense = _packs(run)
+    single = number(run, "micro_batch_size") == 1 and not dense
+    priority = _flash_priority(written, dense, long and not single)
+    condition = "" if architecture(run) is not None else " (Ampere or newer)"
+    explicit_sdpa = written == "sdpa" and setting.explicit
+    answer = advise(
+        run,
+        _why_flash(written, single) + condition,
+        Text(f"当前注意力实现：{written}", f"attention: {written}"),
+        Text(
+            "改用 FlashAttention-2（需安装 flash-attn，Ampere 或更新的 GPU）",
+            "use FlashAttention-2 (needs flash-attn and an Ampere or newer GPU)",
+        ),
+        practices={"attention": "flash_attention_2"},
+        variant="sdpa" if explicit_sdpa else "flash-attention-2",
+        at=setting,
+        call=None if setting.explicit else _loading_call(run),
+        share=0.5 if explicit_sdpa else None,
+        priority=priority,
+        parameters=_attention_parameters(run),
+        impact=None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA),
+    )
+    return _where_the_model_is_loaded(run, answer) if setting.explicit else answer
+
+
+def _where_the_model_is_loaded(run: Run, answer: Judgement) -> Judgement:
+    """The advice with its change in the call that chose the attention, not in the arguments
+    of the trainer, which do not know it."""
+    if run.framework not in ("hf_trainer", "generic") or "attn_implementation" in run.settings:
+        return answer
+    loads = (c for c in decoder_loads(run) if "attn_implementation" in c.keywords)
+    call = next(loads, None)
+    if call is not None:
+        change = keyword_change(run, call, "attn_implementation", "flash_attention_2")
+    elif answer.change is not None:
+        change = replace(answer.change, edits=())
+    else:
+        return answer
+    findings = tuple(replace(finding, change=change) for finding in answer.findings)
+    return replace(answer, change=change, findings=findings)
+
+
+def _why_flash(written: str, single: bool) -> str:
+    if written == "eager":
+        return "eager attention writes the whole score matrix to memory"
+    if single:
+        return "sdpa serves samples one by one, but packed or padded ones need FlashAttention"
+    return (
+        "sdpa leaves its own flash kernel when a padding mask is passed, "
+        "and keeps padding that FlashAttention can skip"
+    )
+
+
+def _flash_priority(written: str, dense: bool, long: bool) -> Priority:
+    return Priority.HIGH if dense or long or written == "eager" else Priority.MEDIUM
+
+
+def _loading_call(run: Run) -> Optional[Call]:
+    """The call that loads the decoder, when the attention is chosen there."""
+    if run.framework not in ("hf_trainer", "generic"):
+        return None
+    return next((c for c in decoder_loads(run) if not c.is_open), None)
+
+
+def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
+    if run.framework in ("hf_trainer", "generic"):
+        return {"attn_implementation": "flash_attention_2"}
+    return None
+
+
+_A = "general"
+_S = "swift"
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU301",
+        "flash-attention",
+        Text("Flash Attention", "Flash attention"),
+        Priority.HIGH,
+        _flash_attention,
+        why="Attention that stores its score matrix takes memory and traffic quadratic in "
+        "the length; FlashAttention never stores it, and skips padding where samples are "
+        "packed or padding-free.",
+        fix="Ask for flash_attention_2 (FlashAttention-3 on Hopper where the framework has it).",
+        ignore="On Volta and Turing, where SDPA is the best there is, or when all samples are "
+        "short and of one length: SDPA's own flash kernel then serves as well.",
+        items=(
+            Item(_A, "D", "flash-attention", 1, "", "flash-attention-2|flash-attention-3|sdpa"),
+            Item(_S, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
+            Item(_S, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
+            Item(_S, "F", "sdpa", 4, "attention", "sdpa"),
+            Item(_S, "F", "flex-attention", 4, "attention", "flex-attention"),
+        ),
+        impact=by_class(
+            Priority.HIGH,
+            sources.FLASH_ATTENTION_2,
+            Text(
+                "序列越长、填充越多，收益越大",
+                "the longer the sequences and the more padding, the more",
+            ),
+        ),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                LOAD.format(MODEL, LIGER_LINE),
+                LOAD.format(FLASH_MODEL, LIGER_LINE),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                SCRIPT.format(LIGER_FLAG),
+                SCRIPT.format(LIGER_FLAG + FLASH_FLAG),
+            ),
+        ),
+        sources=(
+            sources.FLASH_ATTENTION_2,
+            sources.FLASH_ATTENTION_3,
+            sources.PACKING_BLOG,
+            sources.HF_SINGLE_GPU,
+        ),
+    ),
+)
