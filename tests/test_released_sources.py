@@ -112,7 +112,13 @@ def test_options_and_signatures_are_parameters(reader: ClassReader) -> None:
 def test_versions_that_agree_are_one_span() -> None:
     old: dict[str, Any] = {"G": {"a": Field("a", ("int",), default=1), "b": Field("b")}}
     new: dict[str, Any] = {"G": {"a": Field("a", ("int",), default=2), "b": Field("b")}}
-    data = table("pkg", ["1.0", "1.1", "2.0"], [old, old, new], {"G": [["base", "B"]]})
+    data = table(
+        "pkg",
+        ["1.0", "1.1", "2.0"],
+        [old, old, new],
+        {"G": [["base", "B"]]},
+        [{}, {"base": "<2"}, {}],
+    )
     assert data["groups"]["G"] == {
         "since": 0,
         "until": 2,
@@ -130,3 +136,8 @@ def test_only_final_releases_of_the_distribution_are_read(tmp_path: Path) -> Non
         wheel(tmp_path, version, {})
     (tmp_path / "other-3.0-py3-none-any.whl").write_bytes(b"")
     assert [str(r.version) for r in releases(tmp_path, "some-pkg")] == ["1.9", "1.10"]
+
+
+def test_a_table_says_which_bases_each_release_asks_for() -> None:
+    data = table("pkg", ["1.0", "1.1"], [{}, {}], {}, [{}, {"base": "<2"}])
+    assert data["requires"] == {"base": ["", "<2"]}

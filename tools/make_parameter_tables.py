@@ -173,11 +173,13 @@ def write(folder: Path, distribution: str) -> None:
     extends: dict[str, Foreign] = {}
     for collector in collectors:
         extends.update({name: bases for name, bases in collector.extends.items() if bases})
+    bases = sorted({base for found in extends.values() for base, _ in found if base in SOURCES})
     data = table(
         distribution,
         [str(c.release.version) for c in collectors],
         [c.groups for c in collectors],
         extends,
+        [{base: c.release.requirement(base) for base in bases} for c in collectors],
     )
     TABLES.mkdir(exist_ok=True)
     (TABLES / f"{distribution}.json").write_text(dumped(data), encoding="utf-8")

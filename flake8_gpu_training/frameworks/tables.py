@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
+
+from packaging.specifiers import SpecifierSet
 
 from flake8_gpu_training.frameworks.reading import parsed
 
@@ -45,6 +47,8 @@ class Table:
     distribution: str
     versions: tuple[str, ...]
     groups: Mapping[str, Mapping[str, Any]]
+    requires: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Versions of a base distribution that each release asks for (PEP 440), "" for any."""
 
     def release(self, version: str = "") -> int:
         """Index of the release that stands for ``version``; the newest when none is named.
@@ -58,6 +62,15 @@ class Table:
         if same:
             return next((i for i in same if releases[i] >= wanted), same[-1])
         return max((i for i, one in enumerate(releases) if one <= wanted), default=0)
+
+    def base_version(self, distribution: str, version: str = "") -> str:
+        """The newest release of a base distribution that ``version`` takes; "" for any."""
+        wanted = self.requires.get(distribution)
+        base = table_of(distribution)
+        if not wanted or base is None or not wanted[self.release(version)]:
+            return ""
+        allowed = SpecifierSet(wanted[self.release(version)])
+        return next((one for one in reversed(base.versions) if one in allowed), "")
 
     def parameters(self, group: str, version: str = "") -> Mapping[str, Parameter]:
         """Parameters of a group in a version, by name; its bases' are not among them."""
@@ -83,7 +96,8 @@ def table_of(distribution: str) -> Optional[Table]:
     if not path.is_file():
         return None
     data = json.loads(path.read_text(encoding="utf-8"))
-    return Table(data["distribution"], tuple(data["versions"]), data["groups"])
+    requires = {name: tuple(wanted) for name, wanted in data.get("requires", {}).items()}
+    return Table(data["distribution"], tuple(data["versions"]), data["groups"], requires)
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Optional
 
+from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 _NAME = re.compile(r"(?P<name>[A-Za-z0-9_.]+?)-(?P<version>\d[A-Za-z0-9.!+]*?)(?:-.+)?$")
@@ -83,6 +84,25 @@ class Release:
         with zipfile.ZipFile(self.archive) as archive:
             names = archive.namelist()
         return {name: name for name in names if name.endswith(".py")}
+
+    def requirement(self, distribution: str) -> str:
+        """The versions of another distribution that the release asks for; "" when it is silent."""
+        for line in self._metadata().splitlines():
+            if line.startswith("Requires-Dist:") and "extra ==" not in line:
+                wanted = Requirement(line.partition(":")[2].strip())
+                if wanted.name.lower().replace("_", "-") == distribution:
+                    return str(wanted.specifier)
+        return ""
+
+    def _metadata(self) -> str:
+        if self.archive.name.endswith(".whl"):
+            with zipfile.ZipFile(self.archive) as archive:
+                name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+                return archive.read(name).decode("utf-8")
+        with tarfile.open(self.archive) as archive:
+            member = next(n for n in archive.getnames() if n.count("/") == 1 and "PKG-INFO" in n)
+            opened = archive.extractfile(member)
+            return opened.read().decode("utf-8") if opened is not None else ""
 
     def paths(self, pattern: str) -> Iterator[str]:
         """Paths of modules that match a regular expression."""

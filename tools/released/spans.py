@@ -17,8 +17,12 @@ def table(
     versions: Sequence[str],
     releases: Sequence[Mapping[str, Group]],
     extends: Mapping[str, Sequence[Sequence[str]]],
+    requires: Sequence[Mapping[str, str]] = (),
 ) -> dict[str, Any]:
-    """The table of a distribution: ``releases`` are its groups by name, version by version."""
+    """The table of a distribution: ``releases`` are its groups by name, version by version.
+
+    ``requires``: what each release asks of the distributions that it extends.
+    """
     names = sorted({name for release in releases for name in release})
     groups: dict[str, Any] = {}
     for group in names:
@@ -31,7 +35,13 @@ def table(
         if extends.get(group):
             entry["extends"] = [list(one) for one in extends[group]]
         groups[group] = entry
-    return {"distribution": distribution, "versions": list(versions), "groups": groups}
+    bases = sorted({name for release in requires for name in release})
+    return {
+        "distribution": distribution,
+        "versions": list(versions),
+        "requires": {name: [release.get(name, "") for release in requires] for name in bases},
+        "groups": groups,
+    }
 
 
 def _spans(name: str, group: str, releases: Sequence[Mapping[str, Group]]) -> list[Any]:
@@ -69,6 +79,7 @@ def dumped(data: Mapping[str, Any]) -> str:
         "{",
         f'"distribution": {json.dumps(data["distribution"])},',
         f'"versions": {json.dumps(data["versions"])},',
+        f'"requires": {json.dumps(data["requires"])},',
         '"groups": {',
     ]
     groups = list(data["groups"].items())
