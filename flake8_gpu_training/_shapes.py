@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Optional
 
 
@@ -289,11 +290,16 @@ _ROWS: tuple[tuple[str, Shape], ...] = (
     (r"baichuan2-13b", Shape(40, 5120, 13696, 40, 40, 128, 125696)),
     (r"smollm3-3b", Shape(36, 2048, 11008, 16, 4, 128, 128256, tied=True)),
 )
-_COMPILED = tuple(
-    (re.compile(rf"^(meta-)?(?:{pattern})(?![0-9a-z.]*b\b)"), shape) for pattern, shape in _ROWS
-)
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[tuple[re.Pattern[str], Shape], ...]:
+    """The rows compiled, once a name is asked for."""
+    return tuple(
+        (re.compile(rf"^(meta-)?(?:{pattern})(?![0-9a-z.]*b\b)"), shape) for pattern, shape in _ROWS
+    )
 
 
 def shape_named(short: str) -> Optional[Shape]:
     """The shape of the decoder that the lower-case last part of a name stands for, or None."""
-    return next((shape for pattern, shape in _COMPILED if pattern.search(short)), None)
+    return next((shape for pattern, shape in _patterns() if pattern.search(short)), None)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Optional
 
 
@@ -101,11 +102,16 @@ _ROWS: tuple[tuple[str, Published], ...] = (
     (r"stable-diffusion-v1-[45]", Published(860)),
     (r"stable-diffusion-3\.5-medium", Published(2_500)),
 )
-_COMPILED = tuple(
-    (re.compile(rf"(?:{pattern})(?:-hf|-diffusers)?"), size) for pattern, size in _ROWS
-)
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[tuple[re.Pattern[str], Published], ...]:
+    """The rows compiled, once a name is asked for."""
+    return tuple(
+        (re.compile(rf"(?:{pattern})(?:-hf|-diffusers)?"), size) for pattern, size in _ROWS
+    )
 
 
 def size_published(short: str) -> Optional[Published]:
     """The size of the model that the lower-case last part of a name stands for, or None."""
-    return next((size for pattern, size in _COMPILED if pattern.fullmatch(short)), None)
+    return next((size for pattern, size in _patterns() if pattern.fullmatch(short)), None)

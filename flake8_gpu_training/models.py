@@ -177,6 +177,8 @@ _NUMBERS: Mapping[str, tuple[str, ...]] = {
     "rope": ("qk_rope_head_dim", "qk_pos_emb_head_dim"),
     "value": ("v_head_dim",),
 }
+SHAPE_NAMES = frozenset(name for names in _NUMBERS.values() for name in names)
+"""Every name that a configuration gives a number of a model's shape."""
 # Families whose feed-forward blocks have no gate.
 _UNGATED = re.compile(
     r"(?i)bert|gpt_?2|gpt_?neo|gptj|gpt_?bigcode|starcoder2|bloom|electra|^(?:opt|mpt|vit)(?![a-z]*3)"
@@ -249,6 +251,65 @@ def model_of_numbers(
         source=source,
         location=location,
     )
+
+
+def _defaults(
+    vocabulary: int, hidden: int, wide: int, layers: int, heads: int, kv_heads: Optional[int]
+) -> dict[str, Any]:
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": hidden,
+        "intermediate_size": wide,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+    }
+
+
+# What transformers 5.24 takes where a configuration class is given nothing.
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "LlamaConfig": _defaults(32000, 4096, 11008, 32, 32, None),
+    "MistralConfig": _defaults(32000, 4096, 14336, 32, 32, 8),
+    "MixtralConfig": {
+        **_defaults(32000, 4096, 14336, 32, 32, 8),
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    },
+    "Qwen2Config": _defaults(151936, 4096, 22016, 32, 32, 32),
+    "Qwen3Config": {**_defaults(151936, 4096, 22016, 32, 32, 32), "head_dim": 128},
+    "GPT2Config": {
+        "vocab_size": 50257,
+        "n_embd": 768,
+        "n_layer": 12,
+        "n_head": 12,
+        "tie_word_embeddings": True,
+    },
+    "BertConfig": {**_defaults(30522, 768, 3072, 12, 12, None), "tie_word_embeddings": True},
+    "RobertaConfig": {**_defaults(50265, 768, 3072, 12, 12, None), "tie_word_embeddings": True},
+}
+# nanoGPT's model.py shares the embedding with the output layer.
+_TIED = {"GPTConfig": True}
+
+
+def model_of_class(name: str, written: Mapping[str, Any], is_open: bool) -> Optional[Model]:
+    """The model that a configuration class of this name describes, or None when it is none.
+
+    ``written``: its known arguments; ``is_open``: there are others, so no default is certain.
+    """
+    defaults = {} if is_open else _DEFAULTS.get(name, {})
+    if not defaults and not any(key in written for key in _NUMBERS["layers"]):
+        return None
+    kind = "LLM" if name == "GPTConfig" else _kind(_words(name))
+    if kind not in ("LLM", "encoder"):
+        return None
+    values = {**defaults, **written}
+    tied = values.get("tie_word_embeddings", _TIED.get(name, False)) is True
+    return replace(model_of_numbers(values.get, name, tied=tied), kind=kind)
+
+
+def _words(name: str) -> str:
+    """``Qwen2MoeConfig`` as ``qwen2-moe-config``, the way names are told apart."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()
 
 
 def _number(get: Callable[[str], Any], names: tuple[str, ...]) -> Optional[int]:

@@ -224,3 +224,30 @@ def test_a_test_holds_as_python_has_it(text: str, outcome: Optional[bool]) -> No
         return values.get(path.rpartition(".")[2], Unknown(path))
 
     assert holds(text, value_of) is outcome
+
+
+def test_following_a_program_survives_values_that_are_lists_or_unknown(run_of: MakeRun) -> None:
+    code = """\
+import yaml
+from transformers import Trainer, TrainingArguments
+
+
+class Tokens:
+    def __init__(self, path, extra=()):
+        with open(path) as file:
+            self.config = yaml.safe_load(file)
+        self.add_bos = unseen() if extra else self.config["bos"]
+
+    def encode(self, text, flag=None):
+        if self.add_bos or flag:
+            parts = [1] if flag else [2]
+        else:
+            parts = [1] if text else [3]
+        for part in parts + ([4] if flag else [5]):
+            yield part
+
+
+Trainer(args=TrainingArguments("out", per_device_train_batch_size=3)).train()
+"""
+    run = run_of({"train.py": code, "run.sh": "python train.py\n"})
+    assert _value(run, "micro_batch_size") == 3

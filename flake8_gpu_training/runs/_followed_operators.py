@@ -44,10 +44,19 @@ _COMPARED: Mapping[type, Callable[[Any, Any], Any]] = {
 
 def text_of(node: ast.AST) -> str:
     """The expression's source on one line, in Python's own spelling."""
+    known_text: Optional[str] = getattr(node, _TEXT, None)
+    if known_text is not None:
+        return known_text
     try:
-        return ast.unparse(node)[:200]
+        text = ast.unparse(node)[:200]
     except (RecursionError, ValueError, AttributeError):
-        return "an expression"
+        text = "an expression"
+    # Expressions are gone through again and again, and writing one out is slow.
+    setattr(node, _TEXT, text)
+    return text
+
+
+_TEXT = "_followed_text"
 
 
 def arithmetic(kind: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
@@ -68,7 +77,7 @@ def arithmetic(kind: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
         return Unknown(text_of(node))
     if len(results) == 1:
         return results[0]
-    return Unknown(text_of(node), tuple(dict.fromkeys(results)))
+    return Unknown(text_of(node), _distinct(results))
 
 
 def _whole(value: Any) -> Any:
@@ -92,6 +101,14 @@ def _computed(kind: ast.operator, left: Any, right: Any) -> Any:
         return Unknown("it fails")
 
 
+def _distinct(values: list[Any]) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return tuple(found)
+
+
 def _is_small(kind: ast.operator, left: Any, right: Any) -> bool:
     sizes = [len(item) for item in (left, right) if isinstance(item, (str, list))]
     if any(size > MAX_SIZE for size in sizes):
@@ -112,7 +129,7 @@ def is_true(value: Any) -> Optional[bool]:
         return None if value.is_open and not value.entries else _is_filled(value)
     value = bare(value)
     if isinstance(value, Unknown):
-        truths = {bool(item) for item in value.candidates}
+        truths = {is_true(item) for item in value.candidates}
         return truths.pop() if len(truths) == 1 else None
     if isinstance(value, External):
         return None

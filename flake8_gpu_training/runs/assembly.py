@@ -87,21 +87,6 @@ _DEEPSPEED_NAMES = (
     "deepspeed_file",
     "train.deepspeed",
 )
-_MODEL_NAMES = (
-    "model",
-    "model_name_or_path",
-    "model.model_name_or_path",
-    "model_path",
-    "model_id",
-    "pretrained_model_name_or_path",
-    "model_name",
-    "model_id_or_path",
-    "load",
-    "mcore_model",
-    "actor_rollout_ref.model.path",
-    "base_model",
-    "model.partial_pretrain",
-)
 _CONFIG_NAME = re.compile(r"(?:config|cfg|conf|yaml)(?:_?(?:file|path|yaml))?")
 _PLUGINS = ("external_plugins", "custom_register_path", "custom_dataset_info")
 _SERVER_SWITCH = re.compile(
@@ -721,22 +706,9 @@ class Assembly:
         return None
 
     def _model(self, parts: _Parts, command: Optional[Command]) -> Model:
-        from flake8_gpu_training.frameworks.megatron import model_of_flags
-        from flake8_gpu_training.models import model_of
+        from flake8_gpu_training.runs.modelling import model_of_run
 
-        shaped = model_of_flags(parts.settings)
-        if shaped is not None:
-            return shaped
-        named = _model_setting(parts)
-        if named is None or not isinstance(named.value, str):
-            return model_of(None)
-        near = named.location.path if named.location is not None else ""
-        folder = named.value.rstrip("/")
-        path = self.reach.file(f"{folder}/config.json", command, near) if folder else None
-        facts = self.reach.project.read(path) if path is not None else None
-        config = facts.documents[0] if isinstance(facts, ConfigFile) and facts.documents else None
-        model = model_of(named.value, config)
-        return dataclasses.replace(model, location=named.location)
+        return model_of_run(parts.settings, parts.python, parts.is_open, self.reach, command)
 
 
 def with_profile(run: Run) -> Run:
@@ -772,31 +744,6 @@ _NEAR = 12
 """Lines (comments, mostly) that may stand between a command and the flags cut off from it."""
 
 
-def _model_setting(parts: _Parts) -> Optional[Setting]:
-    for name in _MODEL_NAMES:
-        setting = parts.settings.get(name)
-        if setting is None or not isinstance(setting.value, str):
-            continue
-        # Flags out of sight name the model, as a rule: a default says little then.
-        if not (parts.is_open and setting.origin is Origin.DEFAULT):
-            return setting
-    found: list[Setting] = []
-    for file in parts.python:
-        for call in file.calls:
-            if call.method != "from_pretrained" or not _loads_model(call.name):
-                continue
-            argument = call.positional[0] if call.positional else None
-            argument = argument or call.keywords.get("pretrained_model_name_or_path")
-            if argument is None:
-                continue
-            made = Setting("model", argument.value, argument.location, Origin.CONSTRUCTOR)
-            if isinstance(made.value, str):
-                found.append(made)
-            elif parts.is_open:  # the model that the flags name; others only help
-                return None
-    return found[0] if found else None
-
-
 def _started_from(default: Setting, given: Setting) -> Setting:
     """``given`` for a global; one that the script goes on to change is only where it starts."""
     if default.known or not given.known:
@@ -809,13 +756,6 @@ def _is_given(value: Any) -> bool:
     if isinstance(value, Unknown):
         return bool(value.candidates)
     return value is not None
-
-
-def _loads_model(name: str) -> bool:
-    owner = name.split(".")[-2] if "." in name else ""
-    return (
-        "Model" in owner or "ForCausalLM" in owner or owner.endswith(("Pipeline", "ForCondition"))
-    )
 
 
 def _document_place(document: Document) -> Place:

@@ -183,7 +183,8 @@ def _compare(comparison: ast.cmpop, left: Any, right: Any) -> Any:
 
 
 def _converted(name: str, value: Any) -> Any:
-    return _applied({"len": len, "bool": bool, "int": int, "str": str}[name], [value])
+    converters: dict[str, Callable[..., Any]] = {"len": len, "bool": bool, "int": int, "str": str}
+    return _applied(converters[name], [value])
 
 
 def _applied(function: Callable[..., Any], given: Sequence[Any]) -> Any:

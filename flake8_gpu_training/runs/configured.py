@@ -65,6 +65,7 @@ def configuration_of(
         environment=command.environment if command is not None else {},
         document=_Documents(reach, command, writer).find,
         source=reach.source,
+        tree=reach.tree,
         module=_Modules(reach, command).find,
         words=texts,
         places={word.text: word.location for word in reversed(words) if known(word.value)},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
@@ -55,7 +54,8 @@ class World:
     ``options``: what its command line is parsed to; ``is_open``: words of the command are
     unknown. ``words``: texts of the arguments, at ``places``; ``pairs``: ``name=value`` ones.
     ``configuration``: what Hydra composes. ``document``: the project's document by name, as
-    seen from a file; ``source``: the bytes of a Python file; ``module``: path of a module,
+    seen from a file; ``source``: the bytes of a Python file, ``tree`` its syntax tree;
+    ``module``: path of a module,
     by its name, level (-1: the name is a path) and the file that imports it.
     """
 
@@ -63,6 +63,7 @@ class World:
     environment: Mapping[str, Setting]
     document: Callable[[str, str], Optional[Document]]
     source: Callable[[str], Optional[bytes]]
+    tree: Callable[[str], Optional[ast.Module]]
     module: Callable[[str, int, str], Optional[str]]
     words: tuple[str, ...] = ()
     pairs: Mapping[str, Setting] = field(default_factory=dict)
@@ -147,13 +148,8 @@ class Follower(Statements):
         if path in self.modules:
             return self.modules[path]
         data = self.world.source(path)
-        if data is None or len(data) > MAX_BYTES:
-            return None
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(data)
-        except (SyntaxError, ValueError):
+        tree = self.world.tree(path) if data is not None and len(data) <= MAX_BYTES else None
+        if data is None or tree is None:
             return None
         made = Module(path, is_configuration)
         made.names["__file__"] = PathText(f"{HOME}/{path}")
@@ -441,9 +437,20 @@ class Follower(Statements):
         return Unknown(dotted)
 
 
+_YIELDS = "_followed_yields"
+
+
+def _yields(node: ast.AST) -> bool:
+    """Whether a function is a generator; told once for each function."""
+    told: Optional[bool] = getattr(node, _YIELDS, None)
+    if told is None:
+        told = any(isinstance(child, (ast.Yield, ast.YieldFrom)) for child in ast.walk(node))
+        setattr(node, _YIELDS, told)
+    return told
+
+
 def _returned(node: ast.AST, frame: Frame) -> Any:
-    yields = any(isinstance(child, (ast.Yield, ast.YieldFrom)) for child in ast.walk(node))
-    if yields or isinstance(node, ast.AsyncFunctionDef):
+    if isinstance(node, ast.AsyncFunctionDef) or _yields(node):
         return Unknown("a generator")
     if not frame.returned:
         return Unknown("it does not return")

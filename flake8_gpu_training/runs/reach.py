@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import posixpath
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Optional, Union
 
@@ -44,6 +46,7 @@ class Reach:
         self._paths = frozenset(project.files)
         self._signatures: dict[str, Signatures] = {}
         self._sources: dict[str, Optional[bytes]] = {}
+        self._trees: dict[str, Optional[ast.Module]] = {}
 
     # --- scripts ---
 
@@ -202,6 +205,12 @@ class Reach:
             self._sources[path] = self._read_source(path)
         return self._sources[path]
 
+    def tree(self, path: str) -> Optional[ast.Module]:
+        """The syntax tree of the project's Python file at ``path``, parsed once."""
+        if path not in self._trees:
+            self._trees[path] = _parsed(self.source(path))
+        return self._trees[path]
+
     def _read_source(self, path: str) -> Optional[bytes]:
         if path not in self._paths or not path.endswith(".py"):
             return None
@@ -259,3 +268,14 @@ def start_of(document: Document) -> Location:
     """Where a document begins: its first key."""
     entries = document.root.mapping.values()
     return min((entry.location for entry in entries), default=document.root.location)
+
+
+def _parsed(source: Optional[bytes]) -> Optional[ast.Module]:
+    if source is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in the source are no matter of ours
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
