@@ -38,6 +38,7 @@ from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.hydra import composed
 from flake8_gpu_training.runs.launchers import Launch, of_unseen
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
+from flake8_gpu_training.runs.lightning_cli import Sign, wired
 from flake8_gpu_training.runs.model import (
     Launcher,
     Model,
@@ -325,6 +326,12 @@ class Assembly:
         single_file: bool = False,
     ) -> Run:
         command = launch.command if launch is not None else None
+        wiring = wired(
+            program, launch, lambda name: self.reach.document(name, command, origins.writer)
+        )
+        sign: Sign = self.reach.signatures
+        if wiring is not None:
+            program, sign = wiring.program, wiring.sign(sign)
         given = Arguments()
         if launch is not None:
             given = parse_arguments(
@@ -371,11 +378,13 @@ class Assembly:
             entry = _configured(entry, outcome)
         parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
+        if wiring is not None:
+            parts.files += [document.path for document in wiring.documents]
         bound = [bind(file, namespace) for file in program.files]
         told = options_of(entry, namespace, given)
-        values = Values(bound, self.reach.signatures, told.resolve)
+        values = Values(bound, sign, told.resolve)
         followed = [taken(file, partial(values.of, file.path)) for file in bound]
-        parts.python = with_passed(followed, self.reach.signatures, namespace.resolve)
+        parts.python = with_passed(followed, sign, namespace.resolve)
         if composition is not None:
             parts.files += [document.path for document in composition.documents]
         if outcome is not None:
@@ -387,10 +396,11 @@ class Assembly:
         location = entry.location if command is None or not first else command.location
         asked = parts.settings.get("do_train") if entry.from_flags else None
         evaluates = asked is not None and asked.value is False and entry.kind is RunKind.TRAIN
+        trains = wiring is None or wiring.trains
         return self._finish(
             parts,
             framework=entry.framework,
-            kind=RunKind.INFER if evaluates else entry.kind,
+            kind=RunKind.INFER if evaluates or not trains else entry.kind,
             place=_script_place(entry, command, parts.config),
             launch=launch,
             origins=origins,
