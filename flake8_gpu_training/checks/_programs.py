@@ -66,7 +66,7 @@ def _image_models(run: Run) -> list[str]:
         found += [name for name in imported if name.islower()]
         for call in program.calls:
             if call.name.startswith("torchvision.models."):
-                found.append(call.method)
+                found.append(call.name.partition("(")[0].rpartition(".")[2])
             elif call.name == "timm.create_model":
                 named = call.positional[0].value if call.positional else keyword(call, "model_name")
                 found.append(named if isinstance(named, str) else "")

@@ -224,7 +224,7 @@ def _loading_call(run: Run) -> Optional[Call]:
 
 
 def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
-    if run.framework in ("hf_trainer", "generic"):
+    if run.framework in ("hf_trainer", "generic") and run.value("megatron") is not True:
         return {"attn_implementation": "flash_attention_2"}
     return None
 

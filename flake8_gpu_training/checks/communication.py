@@ -21,8 +21,9 @@ from flake8_gpu_training.checks._judging import (
     with_edits,
 )
 from flake8_gpu_training.checks._programs import calls, first_call, says
-from flake8_gpu_training.checks._scale import gpus, is_cuda, is_ray, nodes, number, text
+from flake8_gpu_training.checks._scale import gpus, is_cuda, is_ray, nodes, number, text, tunes_all
 from flake8_gpu_training.checks.base import (
+    Change,
     Check,
     Edit,
     Example,
@@ -139,6 +140,11 @@ def _section(document: Document) -> Optional[Setting]:
 
 
 def _overlap_of_ddp(run: Run, setting: Setting) -> Judgement:
+    late = setting.known and setting.value is False
+    if late and text(run, "fsdp") not in (None, "none", "no_shard"):
+        return _advise_prefetch(run, setting)
+    if late and run.value("megatron") is True:
+        return _advise_megatron_overlap(run, setting)
     if run.value("ddp") is True:
         return on(f"DDP reduces its buckets during the backward pass ({sources.PYTORCH_DDP})")
     if text(run, "fsdp") not in (None, "none", "no_shard"):
@@ -150,6 +156,45 @@ def _overlap_of_ddp(run: Run, setting: Setting) -> Judgement:
     return off(Text("未启用通信重叠", "no overlap of communication"))
 
 
+def _advise_prefetch(run: Run, setting: Setting) -> Judgement:
+    """FSDP1 that gathers a layer's weights only once the backward pass has reached it."""
+    if run.accelerate is not None and run.framework != "hf_trainer":
+        name = "fsdp_config.fsdp_backward_prefetch"
+        change = replacement(run.accelerate, name, "BACKWARD_PRE", bare=True)
+    elif run.framework == "hf_trainer":
+        change = Change("python", 'fsdp_config={"backward_prefetch": "backward_pre"},')
+    else:
+        change = Change("python", "backward_prefetch=BackwardPrefetch.BACKWARD_PRE,")
+    return advise(
+        run,
+        "FSDP gathers the weights of each layer only when the backward pass has reached it",
+        Text("FSDP 反向预取未开启", "FSDP does not prefetch in the backward pass"),
+        Text("开启 backward_prefetch（BACKWARD_PRE）", "set backward_prefetch to BACKWARD_PRE"),
+        snippet=Snippet(
+            "set backward_prefetch to BACKWARD_PRE", change.text, change.language, change.edits
+        ),
+        at=setting if setting.explicit else None,
+    )
+
+
+def _advise_megatron_overlap(run: Run, setting: Setting) -> Judgement:
+    count, split = gpus(run), 1.0
+    for name in ("tensor_parallel", "pipeline_parallel"):
+        split *= number(run, name) or 1
+    if count is None or count <= split:
+        return cannot_apply(Text("没有数据并行", "no data-parallel ranks"))
+    if tunes_all(run) is not True:
+        return off(Text("适配器的梯度很小", "the gradients of adapters are small"))
+    return advise(
+        run,
+        f"{count / split:.0f} data-parallel ranks reduce gradients after the backward pass",
+        Text("未重叠梯度归约与反向计算", "gradients are reduced after the backward pass"),
+        Text("开启 overlap_grad_reduce", "turn on overlap_grad_reduce"),
+        practices={"overlap_comm": True},
+        at=setting if setting.explicit else None,
+    )
+
+
 # --- GPU403, GPU404 -------------------------------------------------------------------
 
 
@@ -158,6 +203,9 @@ def _compression(run: Run) -> Judgement:
     call = first_call(run, ".register_comm_hook")
     if call is not None:
         return seen(call)
+    named = _named_compression(run)
+    if named is not None:
+        return on(named)
     if (number(run, "zero_hpz_partition_size") or 1) > 1:
         return on(run.practice("zero_hpz_partition_size"))
     if run.deepspeed is not None:
@@ -175,6 +223,31 @@ def _compression(run: Run) -> Judgement:
             "gradients are not compressed; it helps only where bandwidth is short",
         )
     )
+
+
+# Where a keyword of an object, or a flag of Megatron-LM, asks for it.
+_COMPRESSING = (
+    (".DDPStrategy", "ddp_comm_hook"),
+    (".DistributedDataParallelKwargs", "comm_hook"),
+    (".TorchDDPPlugin", "fp8_communication"),
+    (".HybridParallelPlugin", "fp8_communication"),
+    (".LowLevelZeroPlugin", "fp8_communication"),
+)
+_ONE_BIT = ("onebitadam", "onebitlamb", "zerooneadam")
+
+
+def _named_compression(run: Run) -> Optional[Setting]:
+    for method, keyword in _COMPRESSING:
+        for call in calls(run, method):
+            argument = call.keywords.get(keyword)
+            if argument is None or argument.value in (None, False) or argument.text.endswith(".NO"):
+                continue
+            shown = f"{keyword}={argument.text}"
+            return Setting(keyword, argument.value, argument.location, note=shown)
+    if text(run, "optimizer") in _ONE_BIT:
+        return run.practice("optimizer")
+    reduced = run.setting("grad_reduce_in_bf16")
+    return reduced if reduced is not None and reduced.value is True else None
 
 
 _NOT_TUNING = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_TIMEOUT")

@@ -50,6 +50,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks._settings import algorithm, is_on, parameter, task
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -345,6 +346,9 @@ def _unfused_call(run: Run) -> Optional[Call]:
 
 
 def _trains_on_cuda(run: Run) -> bool:
+    trainer = trainer_of(call for program in run.python for call in program.calls)
+    if trainer is not None:
+        return says(trainer, "accelerator", "gpu", "cuda")
     words = [program.mentions for program in run.python if program.mentions is not None]
     return any("cuda" in found for found in words) or run.launcher.name == "accelerate"
 

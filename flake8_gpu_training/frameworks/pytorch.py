@@ -94,6 +94,7 @@ _OPTIMIZER_ROOTS = (
     "dadaptation",
     "torch_optimizer",
     "optimi",
+    "colossalai",
 )
 
 
@@ -431,6 +432,11 @@ def _compile(program: _Program, launched: Mapping[str, Setting]) -> dict[str, Se
                 call,
                 ("torch_compile", "compile", "use_compile", "compile_model", "use_torch_compile"),
             )
+    made = program.accelerator()
+    backend = _keyword(made, "dynamo_backend") if made is not None else None
+    if made is not None and backend is not None and backend.value is not None:
+        value = not is_off(backend.value) if known(backend.value) else backend.value
+        return {"torch_compile": _given("torch_compile", value, made, backend)}
     if "torch_compile" in launched or program.is_launch_open():
         return {}
     if program.silent(".compile", "compile_model", "torch_compile"):
@@ -829,6 +835,9 @@ def _wrapping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Sett
     if wrapper is not None and "ddp" not in found:
         single = program.run.launcher.world_size == 1
         result["ddp"] = _given("ddp", not single, wrapper)
+        overlap = _keyword(wrapper, "overlap_grad_reduce")
+        if wrapper.name.startswith("vescale.") and overlap is not None:
+            result["overlap_comm"] = _given("overlap_comm", overlap.value, wrapper, overlap)
         unused = _keyword(wrapper, "find_unused_parameters")
         if unused is not None:
             result["find_unused_parameters"] = _given(
