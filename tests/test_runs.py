@@ -9,7 +9,7 @@ from typing import Callable
 
 import pytest
 
-from flake8_gpu_training.facts import Origin, known
+from flake8_gpu_training.facts import Origin, Unknown, known
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import commands_of, find_runs, run_of_file
 from flake8_gpu_training.runs.model import PlaceKind, Run, RunKind
@@ -398,12 +398,24 @@ def test_unread_arguments_make_option_defaults_unknown(runs_in: MakeRuns) -> Non
     assert run.settings["output_dir"].value == "out"
 
 
-def test_an_assignment_to_the_namespace_makes_the_value_unknown(runs_in: MakeRuns) -> None:
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("args.lr = 0.1", 0.1),
+        ("args.lr = args.lr / 4", 0.25),
+        ("args.lr = schedule(args)", Unknown),
+        ("if gpu_is_old():\n        args.lr = 0.1", Unknown),
+    ],
+)
+def test_an_assignment_to_the_namespace_counts(
+    runs_in: MakeRuns, statement: str, value: object
+) -> None:
     script = TRAINER_SCRIPT.replace(
-        "args = parser.parse_args()\n", "args = parser.parse_args()\n    args.lr = 0.1\n"
+        "args = parser.parse_args()\n", f"args = parser.parse_args()\n    {statement}\n"
     )
     (run,) = runs_in({"run.sh": "python train.py --lr 1", "train.py": script})
-    assert not known(run.settings["learning_rate"].value)
+    found = run.settings["learning_rate"].value
+    assert isinstance(found, Unknown) if value is Unknown else found == value
 
 
 def test_flags_of_an_argument_parser_win_over_dataclass_defaults(runs_in: MakeRuns) -> None:

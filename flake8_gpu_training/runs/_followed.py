@@ -19,6 +19,10 @@ MAX_DEPTH = 40
 """Depth to which a table that may hold itself is taken apart."""
 
 
+NO_RETURN = Unknown("it does not return")
+"""What a function gives that ends with an exception, whatever branch is taken."""
+
+
 @dataclass(frozen=True)
 class Placed:
     """A scalar or list that was read at a place."""
@@ -96,6 +100,8 @@ class Class:
     fields: dict[str, Optional[ast.expr]]
     is_record: bool = False
     """A dataclass, NamedTuple or pydantic model: built from its fields."""
+    annotated: dict[str, ast.AnnAssign] = field(default_factory=dict)
+    """The statements of its annotated fields."""
 
     def lineage(self) -> Iterator[Class]:
         """The class and the project's classes it derives from, nearest first."""
@@ -295,6 +301,13 @@ def doubted(table: Table) -> Table:
                 key, Unknown("something out of sight may change it", _candidates(plain(value)))
             )
     return made
+
+
+def of_plain(value: Any) -> Any:
+    """Plain dicts as tables."""
+    if isinstance(value, dict):
+        return Table({key: of_plain(item) for key, item in value.items()})
+    return [of_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def table_of(document: Document, omega: bool = False) -> Any:

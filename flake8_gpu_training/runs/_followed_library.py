@@ -19,9 +19,11 @@ from flake8_gpu_training.runs._followed import (
     bare,
     items_of,
     joined_path,
+    of_plain,
 )
 from flake8_gpu_training.runs._followed_configs import omegaconf, python_config
 from flake8_gpu_training.runs._followed_methods import method
+from flake8_gpu_training.runs._followed_parsers import Parser, is_parser
 
 if TYPE_CHECKING:
     from flake8_gpu_training.runs.following import Follower, World
@@ -79,6 +81,8 @@ def call(follower: Follower, name: str, given: Given, text: str) -> Any:
     if function is not None:
         return function(follower, given, text)
     last = name.rpartition(".")[2]
+    if is_parser(name):
+        return Parser(name, given)
     if _DOCUMENT.fullmatch(name):
         return _document(follower, given.get(0, "stream", "fp", "s", "f"), text)
     if name.startswith("omegaconf."):
@@ -117,13 +121,6 @@ def _of_json(stream: str, text: str) -> Any:
         return of_plain(json.loads(stream))
     except (ValueError, RecursionError):
         return Unknown(text)
-
-
-def of_plain(value: Any) -> Any:
-    """Plain dicts as tables."""
-    if isinstance(value, dict):
-        return Table({key: of_plain(item) for key, item in value.items()})
-    return [of_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _open(follower: Follower, given: Given, text: str) -> Any:

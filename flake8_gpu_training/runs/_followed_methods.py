@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable
 
-from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.facts import Origin, Unknown
 from flake8_gpu_training.runs._followed import (
     Class,
     File,
@@ -25,13 +25,7 @@ from flake8_gpu_training.runs._followed import (
     plain,
     put_dotted,
 )
-from flake8_gpu_training.runs._followed_configs import with_base
-from flake8_gpu_training.runs._followed_parsers import (
-    declared,
-    note_defaults,
-    options,
-    remaining,
-)
+from flake8_gpu_training.runs._followed_configs import PAIR, with_base
 from flake8_gpu_training.runs.settings import typed
 
 if TYPE_CHECKING:
@@ -215,23 +209,42 @@ def method(follower: Follower, owner: Any, name: str, given: Given, text: str) -
         return owner
     if isinstance(owner, list):
         return _of_list(follower, owner, name, given, text)
-    if name == "add_argument":
-        option = declared(given)
-        if option is not None:
-            follower.declared.append(option)
-        return None
-    if name == "set_defaults":
-        note_defaults(follower, given)
+    if name == "set_defaults":  # of a parser that was not seen made, and so below
+        if given.is_open:
+            follower.option_defaults.clear()
+        follower.option_defaults.update(given.keywords)
         return None
     if name == "parse_args":
-        return options(follower)
+        return _options(follower)
     if name == "parse_known_args":
-        return [options(follower), remaining(follower)]
+        return [_options(follower), _rest(follower)]
     if name == "load" and given.positional:  # ``YAML(typ="safe").load(file)``
         stream = bare(given.get(0))
         if isinstance(stream, (File, PathText)) and "YAML" in text:
             return follower.load(stream, follower.here)
     return Unknown(text)
+
+
+def _options(follower: Follower) -> Table:
+    """What the command line is parsed to; defaults from a file over those of the options."""
+    made = Table(is_open=follower.world.is_open)
+    for name, setting in follower.world.options.items():
+        value: Any = Placed(setting.value, setting)
+        if isinstance(setting.value, Unknown):
+            value = setting.value
+        if setting.origin is Origin.DEFAULT and name in follower.option_defaults:
+            value = follower.option_defaults[name]
+        made.put(name, value)
+    for name, value in follower.option_defaults.items():
+        if name not in made.entries:
+            made.put(name, value)
+    return made
+
+
+def _rest(follower: Follower) -> Any:
+    if follower.world.is_open:
+        return Unknown("unread arguments of the command")
+    return [word for word in follower.world.words if PAIR.fullmatch(word)]
 
 
 def _of_text(owner: str, name: str, given: Given, text: str) -> Any:

@@ -278,14 +278,15 @@ class Statements(Expressions):
         is_record = any(name in _RECORDS for name in last) or any(
             name.endswith(("dataclass", "define", "attrs", "attr.s")) for name in _decorators(node)
         )
-        fields = {
-            item.target.id: item.value
+        annotated = {
+            item.target.id: item
             for item in node.body
             if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
         }
+        fields = {name: item.value for name, item in annotated.items()}
         inner = Frame(frame.module, {})
         self.block(node.body, inner)
-        made = Class(node.name, frame.module, bases, inner.names, fields, is_record)
+        made = Class(node.name, frame.module, bases, inner.names, fields, is_record, annotated)
         frame.names[node.name] = made
         return NEXT
 

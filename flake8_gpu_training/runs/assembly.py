@@ -16,6 +16,7 @@ from flake8_gpu_training.facts import (
     ConfigFile,
     Document,
     Location,
+    Node,
     Origin,
     Problem,
     ProblemKind,
@@ -27,6 +28,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.runs.branches import taken
+from flake8_gpu_training.runs.command_line import combined
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
 from flake8_gpu_training.runs.configured import (
     configuration_of,
@@ -251,7 +253,7 @@ class Assembly:
             for name, inner in entry.node.mapping.items():
                 environment.setdefault(
                     name,
-                    Setting(name, inner.node.plain(), inner.location, Origin.ENVIRONMENT),
+                    Setting(name, _as_text(inner.node), inner.location, Origin.ENVIRONMENT),
                 )
             layer = {
                 name: setting
@@ -371,8 +373,14 @@ class Assembly:
         )
         if outcome is not None:
             program = self.reach.extended(program, outcome.modules)
+        if outcome is not None and outcome.parsed:
+            given, namespace = _as_parsed(outcome, program, given, namespace, defaults)
+            documents = self._documents(program, given, command, origins.writer)
+            configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
+            namespace = dataclasses.replace(namespace, documents=tuple(configs))
+        environment = dict(command.environment) if command is not None else {}
         parts = self._script_parts(
-            program, entry, given, namespace, configs, command, origins, outcome
+            program, entry, given, namespace, configs, command, origins, environment, outcome
         )
         if outcome is not None:
             entry = _configured(entry, outcome)
@@ -380,7 +388,10 @@ class Assembly:
         parts.files += [document.path for document in configs]
         if wiring is not None:
             parts.files += [document.path for document in wiring.documents]
-        bound = [bind(file, namespace) for file in program.files]
+        files = program.files
+        if outcome is not None:
+            files = with_configuration(files, outcome)
+        bound = [bind(file, namespace) for file in files]
         told = options_of(entry, namespace, given)
         values = Values(bound, sign, told.resolve)
         followed = [taken(file, partial(values.of, file.path)) for file in bound]
@@ -389,7 +400,6 @@ class Assembly:
             parts.files += [document.path for document in composition.documents]
         if outcome is not None:
             parts.files += [document.path for document in outcome.documents]
-            parts.python = with_configuration(parts.python, outcome)
         is_read = composition is not None and composition.is_whole
         if entry.framework != "generic" and is_unreadable(program) and not is_read:
             parts.is_open = True
@@ -404,7 +414,7 @@ class Assembly:
             place=_script_place(entry, command, parts.config),
             launch=launch,
             origins=origins,
-            environment=dict(command.environment) if command is not None else {},
+            environment=environment,
             location=location,
             constructor=entry.constructor,
             single_file=single_file,
@@ -419,6 +429,7 @@ class Assembly:
         configs: Sequence[Document],
         command: Optional[Command],
         origins: Origins,
+        environment: dict[str, Setting],
         outcome: Optional[Outcome] = None,
     ) -> _Parts:
         files = [*origins.files, command.location.path] if command is not None else []
@@ -434,7 +445,7 @@ class Assembly:
             layers.append(made)
         if entry.from_flags:
             layers.append(flag_settings(given))
-            layers += [document_settings(document) for document in configs]
+            layers += [self._config_layer(d, entry.framework, environment) for d in configs]
             config = configs[0] if configs else None
             # Without a command the flags are out of sight.
             is_open = is_open or given.is_open or command is None
@@ -728,6 +739,28 @@ def with_profile(run: Run) -> Run:
     return dataclasses.replace(run, profile=framework_of(run.framework).profile(run))
 
 
+def _as_parsed(
+    outcome: Outcome,
+    program: Program,
+    given: Arguments,
+    namespace: Namespace,
+    defaults: Mapping[str, Setting],
+) -> tuple[Arguments, Namespace]:
+    """What the program's own parsers make of its command line."""
+
+    def loose(words: Sequence[Word]) -> Arguments:
+        switches = switches_of(program)
+        return parse_arguments(words, switches=switches, key_value=is_unreadable(program))
+
+    made = combined(outcome.parsed, loose)
+    is_open = made.is_open or given.is_open
+    values = {**defaults, **made.values, **namespace.overrides}
+    return (
+        Arguments(made.given, made.positional, made.overridden, is_open),
+        dataclasses.replace(namespace, values=values),
+    )
+
+
 def _configured(entry: Entry, outcome: Outcome) -> Entry:
     """``entry`` with its constructor's arguments filled in."""
     if entry.constructor is None:
@@ -766,6 +799,12 @@ def _is_given(value: Any) -> bool:
     if isinstance(value, Unknown):
         return bool(value.candidates)
     return value is not None
+
+
+def _as_text(node: Node) -> Any:
+    """A value of an ``env`` section as the environment holds it."""
+    value = node.plain()
+    return value if isinstance(value, Unknown) else str(value)
 
 
 def _document_place(document: Document) -> Place:

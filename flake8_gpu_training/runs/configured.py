@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import posixpath
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Optional
@@ -36,14 +35,6 @@ from flake8_gpu_training.runs.python_entry import FRAMEWORK_PACKAGES, Namespace,
 from flake8_gpu_training.runs.reach import Reach, Writer
 from flake8_gpu_training.runs.settings import parse_arguments
 
-_READS = re.compile(
-    rb"\b(?:safe_load|full_load|unsafe_load|yaml\.load|YAML|json5?\.loads?|toml\w*\.loads?|OmegaConf"
-    rb"|merge_from_file|fromfile|hydra|import_module|run_path|parse_yaml_file|parse_json_file"
-    rb"|\*\*\w+|(?:add|DEFINE)_config_file)\b"
-)
-"""Words of programs whose configuration is worth following."""
-_SPREADS = re.compile(rb"[(,]\s*\*\*")
-
 
 def configuration_of(
     program: Program,
@@ -55,10 +46,7 @@ def configuration_of(
     writer: Writer,
     reach: Reach,
 ) -> Optional[Outcome]:
-    """What following ``program`` tells; None when it reads no configuration, or too much."""
-    sources = [reach.source(file.path) or b"" for file in program.files]
-    if not any(_READS.search(source) or _SPREADS.search(source) for source in sources):
-        return None
+    """What following ``program`` tells; None when that is too much."""
     texts = tuple(word.text for word in words if known(word.value))
     world = World(
         options=namespace.values,
@@ -68,7 +56,8 @@ def configuration_of(
         tree=reach.tree,
         module=_Modules(reach, command).find,
         words=texts,
-        places={word.text: word.location for word in reversed(words) if known(word.value)},
+        arguments=tuple(words),
+        text=lambda name: reach.text(name, command, program.script.path),
         pairs=parse_arguments(words, key_value=True).settings,
         is_open=is_open or len(texts) < len(words),
         configuration=_table(composition) if composition else None,
@@ -173,11 +162,14 @@ def _argument(argument: Argument, value: Any) -> Argument:
     if known(argument.value):
         return argument
     found = plain(value)
-    if isinstance(found, Unknown) and not found.candidates:
+    if isinstance(found, Unknown) and _is_not_followed(found, argument):
         return argument
-    if isinstance(found, Unknown):
-        found = dataclasses.replace(found, reason=argument.text or found.reason)
     return dataclasses.replace(argument, value=found)
+
+
+def _is_not_followed(value: Unknown, argument: Argument) -> bool:
+    """Whether nothing was learnt: an unknown name stays just that."""
+    return not value.candidates and value.reason == argument.text
 
 
 def _spread(name: str, value: Any, call: Call) -> Argument:
@@ -202,9 +194,15 @@ def constructed(found: Mapping[str, Setting], call: Call, outcome: Outcome) -> d
     given = given_to(call, outcome)
     settings = dict(found)
     for name, value in given.keywords.items() if given is not None else ():
-        setting = setting_of(name, value)
         old = settings.get(name)
-        if setting is None or (old is not None and old.known):
+        argument = call.keywords.get(name)
+        if argument is not None and known(argument.value):
+            continue
+        setting = setting_of(name, value)
+        if setting is None:
+            shown = plain(value)
+            if old is not None and argument is not None and not _is_not_followed(shown, argument):
+                settings[name] = dataclasses.replace(old, value=shown)
             continue
         if setting.location is None:
             place = old.location if old is not None else call.location

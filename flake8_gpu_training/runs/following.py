@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
-from flake8_gpu_training.facts import Document, Location, Setting, Unknown
+from flake8_gpu_training.facts import Document, Location, Setting, Unknown, Word
 from flake8_gpu_training.runs import _followed_library as library
 from flake8_gpu_training.runs._followed import (
     HOME,
+    NO_RETURN,
     Class,
     External,
     File,
@@ -36,8 +37,16 @@ from flake8_gpu_training.runs._followed import (
 )
 from flake8_gpu_training.runs._followed_methods import method, table_method
 from flake8_gpu_training.runs._followed_operators import text_of
-from flake8_gpu_training.runs._followed_parsers import Declared
+from flake8_gpu_training.runs._followed_parsers import (
+    Parser,
+    SubParsers,
+    command_method,
+    derives_from_parser,
+    parser_method,
+)
 from flake8_gpu_training.runs._followed_statements import NEXT, Statements
+from flake8_gpu_training.runs.command_line import MUST_BE_GIVEN
+from flake8_gpu_training.runs.command_line import Outcome as Parsed
 from flake8_gpu_training.runs.interpolation import is_reference, resolved
 
 MAX_STEPS = 20_000
@@ -66,8 +75,11 @@ class World:
     tree: Callable[[str], Optional[ast.Module]]
     module: Callable[[str, int, str], Optional[str]]
     words: tuple[str, ...] = ()
+    arguments: tuple[Word, ...] = ()
+    """The arguments themselves."""
+    text: Callable[[str], Optional[tuple[str, str]]] = lambda _: None
+    """Path and content of the project's text file of that name."""
     pairs: Mapping[str, Setting] = field(default_factory=dict)
-    places: Mapping[str, Location] = field(default_factory=dict)
     is_open: bool = False
     configuration: Optional[Table] = None
 
@@ -81,6 +93,8 @@ class Outcome:
     settings: dict[str, Setting] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
     """Python files that are read as configuration, or imported by a computed name."""
+    parsed: list[Parsed] = field(default_factory=list)
+    """What each parser made of the command line."""
     targets: list[tuple[str, Given, Table]] = field(default_factory=list)
     """Things of libraries that ``hydra.utils.instantiate`` makes, and from what."""
 
@@ -98,7 +112,8 @@ def followed(main: str, world: World) -> Optional[Outcome]:
             for name, setting in settings_of(table, follower.leaf).items():
                 follower.made.settings.setdefault(name, setting)
     except (_ExhaustedError, RecursionError, MemoryError):
-        return None
+        # What was parsed by then stays parsed.
+        return Outcome(parsed=follower.made.parsed) if follower.made.parsed else None
     except Exception:  # a fault of ours must cost this configuration only, not the report
         return None
     return follower.made
@@ -112,7 +127,6 @@ class Follower(Statements):
         self.made = Outcome()
         self.configurations: list[Table] = []
         """Tables that were loaded or merged, and that no later merge took up."""
-        self.declared: list[Declared] = []
         """Options of the parsers that were made so far."""
         self.option_defaults: dict[str, Any] = {}
         self.own_environment: dict[str, Any] = {}
@@ -249,6 +263,10 @@ class Follower(Statements):
         if isinstance(after, Function):
             self.invoke(dataclasses.replace(after, owner=made), Given())
 
+    def default_of(self, owner: Class, default: Optional[ast.expr]) -> Any:
+        """The default of a field that a class of the project declares."""
+        return MUST_BE_GIVEN if default is None else self._field(owner, default)
+
     def _field(self, owner: Class, default: ast.expr) -> Any:
         """A field's default: ``field(default=…)`` and ``Field(…)`` looked into."""
         frame = Frame(owner.module, {**owner.module.names, **owner.attributes})
@@ -259,7 +277,7 @@ class Follower(Statements):
                 return self.value(item.value, frame)
             if item.arg == "default_factory":
                 return self.apply(self.value(item.value, frame), Given(), default)
-        return self.value(default.args[0], frame) if default.args else Unknown("a field")
+        return self.value(default.args[0], frame) if default.args else MUST_BE_GIVEN
 
     # --- modules ---
 
@@ -374,6 +392,10 @@ class Follower(Statements):
                 if isinstance(found, Function):
                     return self.invoke(dataclasses.replace(found, owner=owner.owner), given)
             return None
+        if isinstance(owner, Parser):
+            return self._parser_method(owner, name, given, node)
+        if isinstance(owner, SubParsers):
+            return command_method(owner, name, given)
         text = text_of(node)
         if isinstance(owner, Table) and (owner.kind is None or owner.kind.find(name) is None):
             return table_method(self, owner, name, given, text)
@@ -382,12 +404,19 @@ class Follower(Statements):
             return self.apply(found, given, node)
         return method(self, bare(owner), name, given, text)
 
+    def _parser_method(self, owner: Parser, name: str, given: Given, node: ast.Call) -> Any:
+        found = owner.kind.find(name) if owner.kind is not None else None
+        if isinstance(found, Function):  # a method of the project's own class of parsers
+            return self.invoke(dataclasses.replace(found, owner=owner), given)
+        return parser_method(self, owner, name, given, node)
+
     def apply(self, callee: Any, given: Given, node: ast.AST) -> Any:
         """What calling a value gives."""
         if isinstance(callee, Function):
             return self.invoke(callee, given)
         if isinstance(callee, Class):
-            return self.instantiate(callee, given)
+            parser = derives_from_parser(callee)
+            return Parser(parser, given, callee) if parser else self.instantiate(callee, given)
         if isinstance(callee, External):
             return library.call(self, callee.name, given, text_of(node))
         return Unknown(text_of(node))
@@ -453,7 +482,7 @@ def _returned(node: ast.AST, frame: Frame) -> Any:
     if isinstance(node, ast.AsyncFunctionDef) or _yields(node):
         return Unknown("a generator")
     if not frame.returned:
-        return Unknown("it does not return")
+        return NO_RETURN
     value = frame.returned[0]
     for other in frame.returned[1:]:
         value = joined(value, other)

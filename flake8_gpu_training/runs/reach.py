@@ -220,6 +220,17 @@ class Reach:
         except (OSError, ValueError):
             return None
 
+    def text(self, name: str, command: Optional[Command], near: str) -> Optional[tuple[str, str]]:
+        """Path and content of a file of arguments, named as the program would."""
+        path = self.file(name, command, near)
+        if path is None:
+            return None
+        try:
+            with (self.project.root / path).open("rb") as file:
+                return path, file.read(MAX_HEREDOC).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return None
+
     def head(self, path: str) -> str:
         """The first lines of the project's file at ``path``."""
         try:

@@ -86,7 +86,7 @@ class _ArgumentReader:
         if self.key_value and _KEY_VALUE.match(text):
             name, _, _ = text.partition("=")
             self._put(name.lstrip("+"), [_after_equals(word)], word)
-        elif not known(word.value) and not _names_one_word(word):
+        elif not known(word.value) and not is_one_word(word):
             self.is_open = True
         else:
             self.positional.append(word)
@@ -116,7 +116,7 @@ class _ArgumentReader:
         """Whether an unknown or ``key=value`` word is no further value of a flag."""
         if self.key_value and _KEY_VALUE.match(word.text):
             return True
-        if known(word.value) or _names_one_word(word):
+        if known(word.value) or is_one_word(word):
             return False
         return taken > 0 or holds_arguments(word)
 
@@ -143,7 +143,7 @@ def holds_arguments(word: Word) -> bool:
     return not known(word.value) and _MORE_ARGUMENTS.search(word.raw) is not None
 
 
-def _names_one_word(word: Word) -> bool:
+def is_one_word(word: Word) -> bool:
     """Whether an unknown word is one value (``"$MODEL"``, ``$DIR/x``), not ``$ARGS``."""
     raw = word.raw
     if "@" in raw or "*" in raw:
@@ -182,6 +182,16 @@ def _setting(name: str, values: list[Word], flag: Word) -> Setting:
         text=(word.raw or word.value) if literal else "",
         value_location=word.location if literal else None,
     )
+
+
+def flag_setting(name: str, value: Any, flag: Optional[Word], values: Sequence[Word]) -> Setting:
+    """What a flag gives, its value being known by its own rules; ``values`` are its words."""
+    place = flag.location if flag is not None else None
+    if len(values) != 1 or flag is None:
+        return Setting(name, value, place, Origin.FLAG)
+    word = _after_equals(flag) if values[0] is flag and is_flag(flag.text) else values[0]
+    made = _setting(name, [word], flag)
+    return dataclasses.replace(made, value=value)
 
 
 def _is_literal(raw: str, value: str) -> bool:

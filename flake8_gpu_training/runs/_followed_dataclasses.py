@@ -1,0 +1,108 @@
+"""What parsers of dataclasses give: objects made of the command line, or of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from flake8_gpu_training.facts import Setting, Unknown
+from flake8_gpu_training.runs._followed import Class, Given, Table, bare, plain
+from flake8_gpu_training.runs._followed_parsers import (
+    Parser,
+    classes_of,
+    field_names,
+    held,
+    parsed,
+    texts_of,
+    words_of,
+)
+from flake8_gpu_training.runs.command_line import combined
+from flake8_gpu_training.runs.settings import flag_setting, parse_arguments
+
+if TYPE_CHECKING:
+    from flake8_gpu_training.runs.following import Follower
+
+_CONFIG_FLAG = "--config"
+
+
+def dataclass_method(follower: Follower, parser: Parser, name: str, given: Given) -> Any:
+    """What a method of an HfArgumentParser or TrlParser gives."""
+    if name == "parse_args_into_dataclasses":
+        return _of_command_line(follower, parser, given, given.get(0, "args"))
+    if name == "parse_args_and_config":
+        return _with_config(follower, parser, given)
+    if name in ("parse_yaml_file", "parse_json_file"):
+        loaded = follower.load(given.get(0, "yaml_file", "json_file"), follower.here)
+        return _objects(follower, parser, loaded)
+    if name == "parse_dict":
+        return _objects(follower, parser, given.get(0, "args"))
+    return Unknown(f"{name} of a parser")
+
+
+def _with_config(follower: Follower, parser: Parser, given: Given) -> Any:
+    """The file that ``--config`` names gives defaults, and sets its ``env``."""
+    argument = given.get(0, "args")
+    words = words_of(follower, parser, argument)
+    flags = [word.text for word in words or ()]
+    if words is None or _CONFIG_FLAG not in flags:
+        return _of_command_line(follower, parser, given, argument)
+    at = flags.index(_CONFIG_FLAG)
+    named = words[at + 1].value if at + 1 < len(words) else Unknown("a file")
+    loaded = follower.load(named, follower.here)
+    if isinstance(loaded, Table):
+        environment = loaded.entries.get("env")
+        for name, value in environment.entries.items() if isinstance(environment, Table) else ():
+            follower.own_environment[str(name)] = _as_text(bare(value))
+        for name, value in loaded.entries.items():
+            parser.defaults[name] = plain(value)
+            parser.raw[name] = value
+    else:
+        parser.is_whole = False
+    left = texts_of([*words[:at], *words[at + 2 :]])
+    more = {"config": flag_setting("config", named, words[at], words[at + 1 : at + 2])}
+    return _of_command_line(follower, parser, given, left, not isinstance(loaded, Table), more)
+
+
+def _as_text(value: Any) -> Any:
+    return value if isinstance(value, Unknown) else str(value)
+
+
+def _of_command_line(
+    follower: Follower,
+    parser: Parser,
+    given: Given,
+    argument: Any,
+    is_open: bool = False,
+    more: Mapping[str, Setting] = MappingProxyType({}),
+) -> Any:
+    outcome = parsed(follower, parser, argument, is_open, more)
+    values = held(parser, outcome)
+    loose = combined([outcome], parse_arguments).given
+    values.update({name: setting.value for name, setting in loose.items() if name not in values})
+    made = _objects(follower, parser, Table(values, is_open=outcome.is_open))
+    if bare(given.get(1, "return_remaining_strings")) is True and isinstance(made, list):
+        made.append(texts_of(outcome.rest))
+    return made
+
+
+def _objects(follower: Follower, parser: Parser, values: Any) -> Any:
+    """An object of each dataclass, in order."""
+    kinds = classes_of(parser)
+    if not isinstance(values, Table):
+        values = Table(is_open=True)
+    return [_object(follower, kind, values, kinds) for kind in kinds]
+
+
+def _object(follower: Follower, kind: Any, values: Table, kinds: Sequence[Any]) -> Table:
+    if not isinstance(kind, Class):
+        taken = {n for k in kinds if isinstance(k, Class) for n in field_names(k)}
+        rest = {n: v for n, v in values.entries.items() if n not in taken}
+        return Table(rest, is_open=True)
+    names = field_names(kind)
+    own: Mapping[str, Any] = {n: v for n, v in values.entries.items() if n in names}
+    made = follower.instantiate(kind, Given((), own, values.is_open))
+    for name, value in values.entries.items():
+        if name not in made.entries:
+            made.put(name, value)
+    return made
