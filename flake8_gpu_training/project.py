@@ -310,6 +310,11 @@ class Project:
             self._facts[path] = self._read(path, kind, self._bytes(path, kind))
         return self._facts[path]
 
+    @property
+    def paths_read(self) -> frozenset[str]:
+        """Paths of the files whose facts were asked for so far."""
+        return frozenset(self._facts)
+
     def python_files(
         self, skip: Callable[[str], bool] = lambda path: False
     ) -> Iterator[PythonFile]:

@@ -9,8 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Union
 
-from flake8_gpu_training.facts import Document, Location, Node, Origin, Setting, Unknown, known
+from flake8_gpu_training.facts import (
+    Document,
+    Entry,
+    Location,
+    Node,
+    Origin,
+    Setting,
+    Unknown,
+    known,
+)
 from flake8_gpu_training.runs.interpolation import yaml_1_2
+from flake8_gpu_training.sources._python_interest import is_field_name
 
 MAX_CANDIDATES = 8
 HOME = "//project"
@@ -129,6 +139,8 @@ class Given:
     positional: tuple[Any, ...] = ()
     keywords: Mapping[str, Any] = field(default_factory=dict)
     is_open: bool = False
+    spread: tuple[Table, ...] = ()
+    """Tables that ``**`` took keywords from."""
 
     def get(self, position: int, *names: str, default: Any = None) -> Any:
         """An argument by its place or name."""
@@ -233,7 +245,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, str):
         return str(value[len(HOME) + 1 :] if value.startswith(f"{HOME}/") else value)
-    if isinstance(value, External):
+    if isinstance(value, External) and is_field_name(value.name):
         return value.name
     if value is None or isinstance(value, (bool, int, float, str, Unknown)):
         return value
@@ -345,6 +357,20 @@ def _setting(name: str, value: Any, location: Location, node: Node) -> Setting:
         text=text,
         value_location=(node.content or node.location) if text else None,
     )
+
+
+def node_of(value: Any, place: Location, depth: int = 0) -> Node:
+    """A value as a node of a document; what has no place of its own stands at ``place``."""
+    where = (value.setting.location if isinstance(value, Placed) else None) or place
+    value = bare(value)
+    if isinstance(value, Table) and depth < MAX_DEPTH:
+        inner = {key: node_of(item, where, depth + 1) for key, item in value.entries.items()}
+        mapping = {str(key): Entry(str(key), node.location, node) for key, node in inner.items()}
+        return Node(None, where, mapping=mapping, kind="mapping")
+    if isinstance(value, list) and depth < MAX_DEPTH:
+        items = tuple(node_of(item, where, depth + 1) for item in value)
+        return Node(None, where, items=items, kind="sequence")
+    return Node(plain(value), where)
 
 
 def settings_of(

@@ -194,7 +194,7 @@ class Expressions:
                 found.append(self.value(item, frame))
         return Unknown(text_of(node)) if is_open else found
 
-    _of_tuple = _of_list
+    _of_tuple = _of_set = _of_list
 
     def _of_joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Any:
         parts: list[str] = []
@@ -215,7 +215,7 @@ class Expressions:
             return Unknown(text_of(node))
         return [self.value(node.elt, inner) for inner in frames]
 
-    _of_generatorexp = _of_listcomp
+    _of_generatorexp = _of_setcomp = _of_listcomp
 
     def _of_dictcomp(self, node: ast.DictComp, frame: Frame) -> Any:
         frames = self._comprehended(node.generators, frame)
@@ -335,6 +335,7 @@ class Expressions:
     def _given(self, node: ast.Call, frame: Frame) -> Given:
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
+        spread: list[Table] = []
         is_open = False
         for item in node.args:
             if isinstance(item, ast.Starred):
@@ -348,13 +349,14 @@ class Expressions:
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
             elif isinstance(value, Table):
+                spread.append(value)
                 is_open = is_open or value.is_open
                 for key in value.entries:
                     if isinstance(key, str):
                         keywords[key] = self.leaf(value, key)
             else:
                 is_open = True
-        return Given(tuple(positional), keywords, is_open)
+        return Given(tuple(positional), keywords, is_open, tuple(spread))
 
     def record(self, node: ast.Call, given: Given, path: str) -> None:
         """Note what a call is given."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.runs._followed import (
+    HOME,
+    Class,
     External,
     File,
     Given,
@@ -328,6 +330,16 @@ def _asdict(follower: Follower, given: Given, text: str) -> Any:
     return made
 
 
+def _fields(follower: Follower, given: Given, text: str) -> Any:
+    """``dataclasses.fields``: of each field its name."""
+    owner = given.get(0)
+    kind = owner.kind if isinstance(owner, Table) else owner
+    if not isinstance(kind, Class):
+        return Unknown(text)
+    names = [name for item in reversed(list(kind.lineage())) for name in item.fields]
+    return [Table({"name": name}) for name in dict.fromkeys(names)]
+
+
 def _replace(follower: Follower, given: Given, text: str) -> Any:
     value = given.get(0)
     if not isinstance(value, Table):
@@ -372,7 +384,18 @@ def _instantiate(follower: Follower, given: Given, text: str) -> Any:
     return follower.target(target, arguments, table)
 
 
+def _add_root(follower: Follower, given: Given, text: str) -> Any:
+    """``sys.path.insert(0, folder)`` and ``sys.path.append(folder)``."""
+    folder = bare(given.positional[-1]) if given.positional else None
+    if isinstance(folder, str):
+        inside = folder[len(HOME) + 1 :] if folder.startswith(f"{HOME}/") else folder
+        follower.roots.append(posixpath.normpath(inside or "."))
+    return None
+
+
 _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
+    "sys.path.insert": _add_root,
+    "sys.path.append": _add_root,
     "open": _open,
     "io.open": _open,
     "dict": _dict,
@@ -410,6 +433,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
     "copy.deepcopy": _copy,
     "dataclasses.asdict": _asdict,
     "dataclasses.replace": _replace,
+    "dataclasses.fields": _fields,
     "torch.cuda.is_available": lambda follower, given, text: True,
     "hydra.utils.instantiate": _instantiate,
     "hydra.utils.call": _instantiate,

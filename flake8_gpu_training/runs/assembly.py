@@ -33,6 +33,7 @@ from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deeps
 from flake8_gpu_training.runs.configured import (
     configuration_of,
     constructed,
+    deepspeed_of,
     filled_call,
     with_configuration,
 )
@@ -384,7 +385,9 @@ class Assembly:
         )
         if outcome is not None:
             entry = _configured(entry, outcome)
-        parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
+            parts.deepspeed = deepspeed_of(program.files, outcome)
+        if parts.deepspeed is None:
+            parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
         if wiring is not None:
             parts.files += [document.path for document in wiring.documents]

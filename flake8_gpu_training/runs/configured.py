@@ -26,6 +26,7 @@ from flake8_gpu_training.runs._followed import (
     Given,
     Placed,
     Table,
+    node_of,
     plain,
     put_dotted,
     setting_of,
@@ -60,6 +61,7 @@ def configuration_of(
         text=lambda name: reach.text(name, command, program.script.path),
         pairs=parse_arguments(words, key_value=True).settings,
         is_open=is_open or len(texts) < len(words),
+        function=_function(reach, words, command),
         configuration=_table(composition) if composition else None,
     )
     return followed(program.script.path, world)
@@ -91,6 +93,14 @@ class _Modules:
         if level == 0 and name.partition(".")[0] in FRAMEWORK_PACKAGES:
             return None
         return self.reach.module(name, level, near)
+
+
+def _function(reach: Reach, words: Sequence[Word], command: Optional[Command]) -> str:
+    """The function that an installed command calls; empty when a script is run."""
+    taken = len(words)
+    before = command.words[: len(command.words) - taken] if command is not None else ()
+    named = reach.console.get(posixpath.basename(before[-1].text)) if before else None
+    return named[1] if named is not None else ""
 
 
 def _table(settings: Mapping[str, Setting]) -> Table:
@@ -187,6 +197,30 @@ def _instantiated(dotted: str, given: Given, table: Table) -> Call:
     call = Call(dotted, location, is_open=given.is_open)
     keywords = {name: _spread(name, value, call) for name, value in given.keywords.items()}
     return dataclasses.replace(call, keywords=MappingProxyType(keywords))
+
+
+_ENGINES = (
+    ("deepspeed.initialize", "config", "config_params"),
+    (".DeepSpeedPlugin", "hf_ds_config"),
+)
+
+
+def deepspeed_of(files: Iterable[PythonFile], outcome: Outcome) -> Optional[Document]:
+    """The DeepSpeed configuration that the program gives, with what it changed in the file."""
+    for file in files:
+        for name, *keywords in _ENGINES:
+            for call in file.calls_to(name):
+                given = given_to(call, outcome)
+                value = given.get(-1, *keywords) if given is not None else None
+                if isinstance(value, Table) and value.entries:
+                    root = node_of(value, call.location)
+                    at = min((e.location for e in root.mapping.values()), key=_is_code)
+                    return Document(at.path, root, "json")
+    return None
+
+
+def _is_code(location: Location) -> tuple[bool, Location]:
+    return location.path.endswith((".py", ".ipynb", ".sh")), location
 
 
 def constructed(found: Mapping[str, Setting], call: Call, outcome: Outcome) -> dict[str, Setting]:

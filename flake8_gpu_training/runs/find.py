@@ -26,7 +26,7 @@ from flake8_gpu_training.facts import (
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import Assembly, Origins
 from flake8_gpu_training.runs.configs import Recognised, recognise
-from flake8_gpu_training.runs.launchers import read_launch
+from flake8_gpu_training.runs.launchers import Launch, read_launch
 from flake8_gpu_training.runs.makefiles import made_by
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.python_entry import (
@@ -155,10 +155,17 @@ class _Finder:
     def _command_runs(self) -> list[Run]:
         runs: list[Run] = []
         for found in self.commands:
-            launch = read_launch(found.command)
+            launch = read_launch(found.command) or self._installed(found.command)
             if launch is not None:
                 runs += self.assembly.of_launch(launch, found.origins)
         return runs
+
+    def _installed(self, command: Command) -> Optional[Launch]:
+        """The launch by a command that the project's own packaging installs."""
+        words = command.words
+        if not words or not known(words[0].value) or words[0].text not in self.reach.console:
+            return None
+        return Launch(command, "python", script=words[0], arguments=words[1:])
 
     def _document_runs(self, used: set[str]) -> list[Run]:
         runs: list[Run] = []
@@ -251,7 +258,7 @@ class _Finder:
         from flake8_gpu_training.sources.shell import read_command_line
 
         for command in read_command_line(text, LAUNCH_PATH):
-            launch = read_launch(command)
+            launch = read_launch(command) or self._installed(command)
             if launch is None:
                 chosen = self._of_script(runs, command)
                 if chosen is not None:

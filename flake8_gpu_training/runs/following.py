@@ -30,6 +30,7 @@ from flake8_gpu_training.runs._followed import (
     Super,
     Table,
     bare,
+    doubt_all,
     joined,
     plain,
     settings_of,
@@ -82,6 +83,8 @@ class World:
     pairs: Mapping[str, Setting] = field(default_factory=dict)
     is_open: bool = False
     configuration: Optional[Table] = None
+    function: str = ""
+    """The function that an installed command calls, when it is one."""
 
 
 @dataclass
@@ -91,6 +94,8 @@ class Outcome:
     calls: dict[tuple[str, int, int], Given] = field(default_factory=dict)
     documents: list[Document] = field(default_factory=list)
     settings: dict[str, Setting] = field(default_factory=dict)
+    options: dict[str, Setting] = field(default_factory=dict)
+    """Options of the command line whose defaults a file changes."""
     modules: list[str] = field(default_factory=list)
     """Python files that are read as configuration, or imported by a computed name."""
     parsed: list[Parsed] = field(default_factory=list)
@@ -134,6 +139,8 @@ class Follower(Statements):
         self.steps = 0
         self.depth = 0
         self.here = ""
+        self.roots: list[str] = []
+        """Folders of the project that the program adds to ``sys.path``."""
         self.modules: dict[str, Module] = {}
         self.lines: dict[str, list[bytes]] = {}
         self.called: set[ast.AST] = set()
@@ -151,7 +158,10 @@ class Follower(Statements):
         """Go through the script at ``main``, then through functions that nothing has called."""
         if self.world.configuration is not None:
             self.configurations.append(self.world.configuration)
-        self.module(main, is_main=True)
+        module = self.module(main, is_main=not self.world.function)
+        function = module.names.get(self.world.function) if module is not None else None
+        if isinstance(function, Function):
+            self.invoke(function, Given())
         for path in list(self.modules):
             self._uncalled(self.modules[path])
 
@@ -256,9 +266,10 @@ class Follower(Statements):
         for name, found in fields.items():
             if found is not None:
                 made.put(name, self._field(*found))
+        if given.is_open:
+            doubt_all(made)
         for name, value in [*zip(fields, given.positional), *given.keywords.items()]:
             made.put(name, value)
-        made.is_open = given.is_open
         after = kind.find("__post_init__")
         if isinstance(after, Function):
             self.invoke(dataclasses.replace(after, owner=made), Given())
@@ -284,6 +295,10 @@ class Follower(Statements):
     def module_of(self, dotted: str, level: int, near: str) -> Optional[Module]:
         """The project's module of that name, as the file ``near`` imports it."""
         path = self.world.module(dotted, level, near)
+        for root in self.roots if path is None and not level else ():
+            path = path or self.world.module(dotted, 0, f"{root}/__init__.py")
+            if path is not None and path not in self.made.modules:
+                self.made.modules.append(path)
         return self.module(path) if path is not None else None
 
     def seen(self, names: dict[str, Any], name: str, module: Module) -> Any:

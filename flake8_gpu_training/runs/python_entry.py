@@ -687,6 +687,12 @@ def local_modules(file: PythonFile) -> Iterator[tuple[str, ...]]:
         elif module.partition(".")[0] not in FRAMEWORK_PACKAGES:
             yield _candidates(module.split("."), name)
 
+    for call in file.calls:
+        if call.method == "import_module" and call.positional:
+            value = call.positional[0].value
+            if isinstance(value, str) and not value.startswith("."):
+                yield _candidates(value.split("."), "")
+
 
 def _candidates(parts: Sequence[str], name: str) -> tuple[str, ...]:
     path = "/".join(parts)

@@ -7,7 +7,8 @@ import dataclasses
 import posixpath
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Optional, Union
 
 from flake8_gpu_training.facts import (
@@ -22,6 +23,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.configs import first_document
+from flake8_gpu_training.runs.console import console_scripts
 from flake8_gpu_training.runs.hostfiles import Slots, read_hostfile
 from flake8_gpu_training.runs.python_entry import Entry, Program, entries_of, local_modules
 from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, read_signatures
@@ -68,7 +70,13 @@ class Reach:
             found = self.file(name, command) or self._somewhere(name, command)
             if found is not None and isinstance(self.project.read(found), PythonFile):
                 return found
-        return None
+        installed = self.console.get(posixpath.basename(text))
+        return self.module(installed[0], 0, "") if installed is not None else None
+
+    @cached_property
+    def console(self) -> Mapping[str, tuple[str, str]]:
+        """Module and function of the commands that the project installs."""
+        return console_scripts(self.project)
 
     def _somewhere(self, name: str, command: Command) -> Optional[str]:
         """For a command that stands in no file: it may be given in any folder."""

@@ -100,7 +100,7 @@ CALLS = frozenset(
     load_checkpoint save_state load_state set_epoch prepare accumulate record_function set_seed
     VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template device
     memmap fromfile read_csv read_parquet read_table set_transform with_transform create_loader
-    create_scheduler create_scheduler_v2 create_optimizer create_optimizer_v2
+    import_module create_scheduler create_scheduler_v2 create_optimizer create_optimizer_v2
     get_scheduler get_constant_schedule get_constant_schedule_with_warmup
     get_linear_schedule_with_warmup get_cosine_schedule_with_warmup
     get_cosine_with_hard_restarts_schedule_with_warmup get_inverse_sqrt_schedule
