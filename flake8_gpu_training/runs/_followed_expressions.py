@@ -132,8 +132,8 @@ class Expressions:
             return library.command_line(self.world)
         if isinstance(owner, External):
             return External(f"{owner.name}.{name}")
-        if isinstance(owner, PathText):
-            return path_attribute(owner, name, text)
+        if isinstance(owner, str):
+            return path_attribute(PathText(owner), name, text)
         return Unknown(text)
 
     def _of_object(self, owner: Table, name: str, text: str) -> Any:

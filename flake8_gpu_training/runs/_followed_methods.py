@@ -201,8 +201,8 @@ _METHODS: Mapping[str, Callable[[Any, Table, Any, str], Any]] = {
 
 def method(follower: Follower, owner: Any, name: str, given: Given, text: str) -> Any:
     """What a method of anything but a table gives."""
-    if isinstance(owner, PathText) and name in _PATH_METHODS:
-        return _PATH_METHODS[name](owner, given, text)
+    if isinstance(owner, str) and name in _PATH_METHODS:  # no text has these
+        return _PATH_METHODS[name](PathText(owner), given, text)
     if isinstance(owner, str):
         return _of_text(owner, name, given, text)
     if isinstance(owner, File) and name in ("read", "read_text", "read_bytes"):

@@ -67,7 +67,7 @@ def arithmetic(kind: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
         for key, value in right.entries.items():
             made.put(key, value)
         return made
-    if isinstance(kind, ast.Div) and isinstance(left, PathText) and isinstance(right, str):
+    if isinstance(kind, ast.Div) and isinstance(left, str) and isinstance(right, str):
         return PathText(posixpath.join(left, right))
     first, second = _options(left), _options(right)
     if not first or not second or len(first) * len(second) > MAX_CANDIDATES:

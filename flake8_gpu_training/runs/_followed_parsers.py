@@ -218,6 +218,7 @@ def _dest(flags: Sequence[str]) -> str:
 def _set_defaults(follower: Follower, parser: Parser, given: Given) -> None:
     if given.is_open:
         parser.options = [_uncertain(option) for option in parser.options]
+    follower.take(given.spread)
     for name, value in given.keywords.items():
         parser.raw[name] = value
         parser.defaults[name] = plain(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
@@ -94,8 +94,6 @@ class Outcome:
     calls: dict[tuple[str, int, int], Given] = field(default_factory=dict)
     documents: list[Document] = field(default_factory=list)
     settings: dict[str, Setting] = field(default_factory=dict)
-    options: dict[str, Setting] = field(default_factory=dict)
-    """Options of the command line whose defaults a file changes."""
     modules: list[str] = field(default_factory=list)
     """Python files that are read as configuration, or imported by a computed name."""
     parsed: list[Parsed] = field(default_factory=list)
@@ -453,9 +451,15 @@ class Follower(Statements):
             self.configurations.append(made)
         return made
 
+    def take(self, tables: Sequence[Table]) -> None:
+        """What takes up ``tables`` is told of by itself."""
+        self.configurations = [
+            table for table in self.configurations if not any(table is one for one in tables)
+        ]
+
     def replaced(self, new: Table, *old: Any) -> Table:
         """``new`` stands for the configuration that ``old`` tables were."""
-        self.configurations = [t for t in self.configurations if not any(t is o for o in old)]
+        self.take(old)
         self.configurations.append(new)
         return new
 
