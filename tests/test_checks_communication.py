@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks_support import hand_made, items_of, judged, runs_alone, runs_of, status
+from audit_cases import accelerated, launched, lightning
+from checks_support import findings, hand_made, items_of, judged, runs_alone, runs_of, status
 
 from flake8_gpu_training.checks.base import Priority, Status
 from flake8_gpu_training.facts import Unknown
@@ -179,3 +180,38 @@ def test_no_sync_in_the_program_is_seen() -> None:
         python=runs_alone(text)[0].python,
     )
     assert judged(run, "GPU406").findings == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "imports", "place", "written"),
+    [
+        ('strategy="ddp_find_unused_parameters_true"', "", "strategy=", 'strategy="ddp"'),
+        (
+            "strategy=DDPStrategy(find_unused_parameters=True)",
+            "from lightning.pytorch.strategies import DDPStrategy",
+            "DDPStrategy(",
+            "find_unused_parameters=False",
+        ),
+    ],
+)
+def test_lightnings_search_for_unused_parameters_is_told(
+    arguments: str, imports: str, place: str, written: str, tmp_path: Path
+) -> None:
+    files = lightning(f"devices=8, {arguments}", imports)
+    (finding,) = findings(runs_of(tmp_path, files), "GPU405")
+    assert place in files["train.py"].splitlines()[finding.location.line - 1]
+    assert finding.change is not None
+    assert written in finding.change.text
+
+
+def test_accelerates_search_for_unused_parameters_is_told(tmp_path: Path) -> None:
+    program = accelerated(
+        "kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)]",
+        names="Accelerator, DistributedDataParallelKwargs",
+    )
+    launch = "accelerate launch --num_processes 8 train.py"
+    assert len(findings(runs_of(tmp_path, launched(program, launch)), "GPU405")) == 1
+
+
+def test_lightning_without_the_search_is_left_alone(tmp_path: Path) -> None:
+    assert findings(runs_of(tmp_path, lightning('devices=8, strategy="ddp"')), "GPU405") == []

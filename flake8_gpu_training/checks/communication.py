@@ -32,6 +32,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Call, Document, Setting, known
+from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -279,13 +280,17 @@ def _nccl(run: Run) -> Judgement:
 # --- GPU405, GPU406 -------------------------------------------------------------------
 
 
+_UNUSED = "find_unused_parameters"
+# What takes the keyword: DDP itself, and what Lightning, Accelerate and ColossalAI pass to it.
+_SEARCHERS = (_DDP, ".DDPStrategy", ".DistributedDataParallelKwargs", ".TorchDDPPlugin")
+
+
 @of_training(alone=True)
 def _unused_parameters(run: Run) -> Judgement:
-    setting = run.practice("find_unused_parameters")
-    call = next((c for c in calls(run, _DDP) if says(c, "find_unused_parameters", True)), None)
+    setting = run.practice(_UNUSED)
+    call = next((c for c in calls(run, *_SEARCHERS) if says(c, _UNUSED, True)), None)
     if call is not None:
-        written = call.keywords["find_unused_parameters"]
-        setting = Setting("find_unused_parameters", True, written.location)
+        setting = Setting(_UNUSED, True, call.keywords[_UNUSED].location)
     if not setting.known or setting.value is not True or not setting.explicit:
         return no_mistake()
     dense = run.model.kind == "LLM" and not run.model.is_moe
@@ -295,18 +300,29 @@ def _unused_parameters(run: Run) -> Judgement:
         "keep it only if some parameters get no gradient",
         Text("find_unused_parameters=True", "find_unused_parameters=True"),
         Text("确认没有未用参数后去掉该选项", "drop it unless parameters stay unused"),
-        snippet=_searching_no_more(run, call),
-        practices=None if call is not None else {"find_unused_parameters": False},
+        snippet=_searching_no_more(run, call) or _named_strategy(run),
+        practices=None if call is not None else {_UNUSED: False},
         at=setting,
         priority=Priority.MEDIUM if dense else Priority.LOW,
     )
     return with_edits(answer)  # whether parameters stay unused shows at run time only
 
 
+def _named_strategy(run: Run) -> Optional[Snippet]:
+    """Lightning's strategy without the search, under the name that is passed."""
+    trainer = trainer_of(call for program in run.python for call in program.calls)
+    passed = trainer.keywords.get("strategy") if trainer is not None else None
+    if trainer is None or passed is None or not isinstance(passed.value, str):
+        return None
+    plain = passed.value.partition(f"_{_UNUSED}")[0]
+    change = keyword_change(run, trainer, "strategy", plain)
+    return Snippet(f'set strategy="{plain}"', change.text, change.language, change.edits)
+
+
 def _searching_no_more(run: Run, call: Optional[Call]) -> Optional[Snippet]:
     if call is None:
         return None
-    change = keyword_change(run, call, "find_unused_parameters", False)
+    change = keyword_change(run, call, _UNUSED, False)
     return Snippet("drop find_unused_parameters=True", change.text, "python", change.edits)
 
 
