@@ -2,8 +2,8 @@
 
 Counts are those their authors publish; only what is trained counts, not text encoders or a VAE:
 
-* BERT, GPT-2, DistilBERT, RoBERTa, XLM-R, T5: huggingface.co/transformers/v4.4.2,
-  pretrained_models.html; their widths: configuration classes of transformers 5.24;
+* BERT: huggingface.co/transformers/v4.4.2/pretrained_models.html, GPT-2: nanoGPT's README; their
+  widths: configuration classes of transformers 5.24;
 * ResNet to ConvNeXt: torchvision 0.29.1, ``num_params`` of the default weights; timm's models of
   those names have the same shapes;
 * Whisper: the table in the model cards of openai/whisper-*;
@@ -45,7 +45,7 @@ _ROWS: tuple[tuple[str, Published], ...] = (
     (r"bert-base-chinese", Published(103, *_BASE, None, 3072)),
     (r"bert-base-multilingual-cased", Published(179, *_BASE, None, 3072)),
     (r"bert-base-multilingual-uncased", Published(168, *_BASE, None, 3072)),
-    (r"gpt2", Published(117, *_BASE, 50257, 3072)),
+    (r"gpt2", Published(124, *_BASE, 50257, 3072)),
     (
         r"vit[-_]base[-_]patch16[-_]224(-in21k|[._].*)?|vit_b_16",
         Published(86.57, *_BASE, None, 3072),

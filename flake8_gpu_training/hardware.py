@@ -60,7 +60,7 @@ _FORM_WORDS = (
     r"(?:[ _-]*(?:sxm\d?|pcie|nvl|nvlink|hbm\d?e?|mega|shared|tensor[ _-]core|gpus?)(?![a-z0-9]))*"
 )
 _NAME = re.compile(
-    rf"(?:(?P<count>\d{{1,2}})[ ]*(?:[x×*][ ]*|(?:张|卡|块)[ ]*))?"
+    rf"(?:(?P<count>\d{{1,2}})(?:[ ]*[x×*张卡块][ ]*|(?P<apart>[ ]+)))?"
     rf"(?:(?P<before>{_SIZE})[ _-]+)?"
     rf"{_MAKER}(?P<name>{'|'.join(_NAMES)})(?![a-z0-9])"
     rf"(?P<rest>{_FORM_WORDS}(?:[ _-]*[(（]?(?P<size>{_SIZE})(?![a-z0-9])[)）]?)?{_FORM_WORDS})"
@@ -166,7 +166,7 @@ def _is_meant(text: str, match: re.Match[str]) -> bool:
     bare = name.isdigit()
     if not bare and not _SHORT.fullmatch(name):
         return True
-    if match["count"] or match["after"] or match["size"] or match["before"]:
+    if _number(match) or match["size"] or match["before"]:
         return True
     start, end = match.span()
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
@@ -194,9 +194,17 @@ def _agreed(matches: list[re.Match[str]]) -> Optional[NamedGpu]:
 
 def _counts(matches: list[re.Match[str]]) -> Iterator[int]:
     for match in matches:
-        number = int(match["count"] or match["after"] or 0)
+        number = _number(match)
         if number:
             yield number
+
+
+def _number(match: re.Match[str]) -> int:
+    """How many GPUs a match means, 0 when it does not tell: ``8 A100`` alone does not."""
+    told = match["after"]
+    if not match["apart"] or "gpu" in match["rest"].lower():
+        told = match["count"] or told
+    return int(told or 0)
 
 
 def _most_exact(gpus: list[Gpu]) -> list[Gpu]:

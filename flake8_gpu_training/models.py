@@ -83,7 +83,9 @@ def parameters_named(text: str) -> Optional[int]:
 
 
 def _short(name: str) -> str:
-    parts = [part for part in re.split(r"[/\\]", name.strip().lower()) if part]
+    # ModelScope writes a dot in a folder's name as three underscores.
+    plain = name.strip().lower().replace("___", ".")
+    parts = [part for part in re.split(r"[/\\]", plain) if part]
     if not parts:
         return ""
     # A checkpoint folder (…/Qwen2.5-7B/checkpoint-100) is named by its parent.

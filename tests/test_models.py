@@ -227,6 +227,10 @@ def test_a_checkpoint_folder_is_named_by_its_parent():
     assert model_of("output/Qwen2.5-7B/v0-2024/checkpoint-100").layers == 28
 
 
+def test_a_folder_of_modelscope_is_named_as_its_model():
+    assert model_of("./LLM-Research/Meta-Llama-3___1-8B-Instruct").layers == 32
+
+
 def test_an_unknown_name_gives_an_empty_model():
     assert model_of(None).parameters is None
     assert model_of("").kind == "unknown"
