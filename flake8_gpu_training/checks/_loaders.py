@@ -291,9 +291,10 @@ def _touches_gpu(file: PythonFile) -> bool:
 
 def merged(judgements: Iterable[Judgement], otherwise: Judgement) -> Judgement:
     """One judgement about several places: the gravest, with the evidence and findings of all."""
-    found = [j for j in judgements if j.status in _GRAVITY]
+    every = list(judgements)
+    found = [j for j in every if j.status in _GRAVITY]
     if not found:
-        return otherwise
+        return every[0] if every else otherwise
     worst = min(found, key=lambda j: _GRAVITY.index(j.status))
     return replace(
         worst,

@@ -18,7 +18,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._loaders import write_call
-from flake8_gpu_training.checks._loops import step_loop
+from flake8_gpu_training.checks._loops import Step, step_loop, steps
 from flake8_gpu_training.checks._programs import (
     calls,
     first_call,
@@ -38,18 +38,11 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, PythonFile, Setting
+from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import is_off
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
-
-
-def _is_made_each_step(file: PythonFile, call: Call) -> bool:
-    loop = None if call.guarded else step_loop(call)
-    if loop is None or loop.iterable != "compute_loss":
-        return loop is not None
-    return any(base.endswith("Trainer") for found in file.classes for base in found.bases)
 
 
 def _stands_in_step(call: Call) -> bool:
@@ -127,14 +120,14 @@ def _saved_by_code(run: Run) -> Judgement:
     trainer = lightning_trainer(run)
     if trainer is not None:
         return _saved_by_lightning(run, trainer)
-    for file in run.python:
-        for call in file.calls_to(*_SAVES):
-            if _is_made_each_step(file, call):
-                # The diagnostic is that of the loop (GPU551).
-                said = Text("每步保存 Checkpoint", "a checkpoint at every step")
-                do = Text("每几百步或每个 epoch 保存", "save every few hundred steps, or by epoch")
-                shown = (Evidence(f"{call.name}(...)", call.location),)
-                return Judgement(Status.RECOMMENDED, evidence=shown, current=said, action=do)
+    for step in steps(run, *(name.rpartition(".")[2] for name in _SAVES)):
+        call = step.call
+        if call.name == "torch.save" or call.name.endswith(_SAVES[1:]):
+            # The diagnostic is that of the loop (GPU551).
+            said = Text("每步保存 Checkpoint", "a checkpoint at every step")
+            do = Text("每几百步或每个 epoch 保存", "save every few hundred steps, or by epoch")
+            shown = (Evidence(f"{call.name}(...)", call.location),)
+            return Judgement(Status.RECOMMENDED, evidence=shown, current=said, action=do)
     saved = first_call(run, *_SAVES)
     return seen(saved) if saved else cannot_tell(Text("未见保存代码", "nothing saves in sight"))
 
@@ -278,17 +271,15 @@ _REPORTS = (
 
 @of_training(alone=True)
 def _reporting(run: Run) -> Judgement:
-    guarded: Optional[Call] = None
-    for file in run.python:
-        for call in _reports(run, file):
-            if _is_made_each_step(file, call):
-                return _reported_each_step(call)
-            guarded = guarded or call
+    reports = list(_reports(run))
+    for step in steps(run, *{call.method for call in reports}) if reports else ():
+        if step.call in reports:
+            return _reported_each_step(step)
     if is_megatron_lm(run):
         return _reported_by_megatron(run)
     if not told(run, "report_to"):
-        if guarded is not None:
-            return seen(guarded)
+        if reports:
+            return seen(reports[0])
         return cannot_tell(Text("上报频率无法静态得知", "how often it reports is not known"))
     setting = run.practice("report_to")
     if not setting.known:
@@ -303,11 +294,11 @@ def _reporting(run: Run) -> Judgement:
     return on(setting)
 
 
-def _reports(run: Run, file: PythonFile) -> Iterator[Call]:
+def _reports(run: Run) -> Iterator[Call]:
     """Calls that send metrics to a service; Accelerate's, where a service is chosen."""
-    yield from file.calls_to(*_REPORTS)
+    yield from calls(run, *_REPORTS)
     if _is_remote(run.practice("report_to")) or _is_remote(parameter(run, "report_to")):
-        yield from (c for c in file.calls_to(".log") if c.name == "accelerator.log")
+        yield from (call for call in calls(run, ".log") if call.name == "accelerator.log")
 
 
 def _is_remote(setting: Setting) -> bool:
@@ -338,8 +329,9 @@ def _reported_by_megatron(run: Run) -> Judgement:
     )
 
 
-def _reported_each_step(call: Call) -> Judgement:
-    message = f"{call.name} reports at every step; report every 10 steps or more"
+def _reported_each_step(step: Step) -> Judgement:
+    call = step.call
+    message = step.told(f"{call.name} reports at every step; report every 10 steps or more")
     return Judgement(
         Status.RECOMMENDED,
         evidence=(Evidence(f"{call.name}(...)", call.location),),

@@ -153,11 +153,11 @@ def _setting_workers(run: Run) -> Judgement:
         return cannot_tell(setting)
     if run.framework == "swift" and run.value("streaming") is True:
         return off(_STREAMS)
-    if algorithm(run) in ROLLOUT and is_text(run):
-        return off(_PROMPTS)
     workers = number(run, "dataloader_workers")
     if workers is None or workers >= WORKERS or (workers > 1 and setting.explicit):
         return on(setting)
+    if algorithm(run) in ROLLOUT and is_text(run):
+        return off(_PROMPTS)
     few = workers > 0
     reason = (
         "one worker process prepares all batches"

@@ -90,6 +90,10 @@ def _loaded(call: Call) -> Optional[Setting]:
         argument = call.positional[0] if call.positional else call.keywords.get("model_name")
     elif call.name.startswith("torchvision.models.") and call.method.islower():
         return Setting("model", call.method, call.location, Origin.CONSTRUCTOR)
+    elif call.name.startswith("trl.") and call.method.endswith("Trainer"):
+        argument = call.keywords.get("model") or next(iter(call.positional), None)
+        if argument is not None and not isinstance(argument.value, str):
+            return None  # a model that another call loads
     else:
         return None
     if argument is None:

@@ -54,7 +54,9 @@ from flake8_gpu_training.sources._python_walk import (
 )
 
 _TRAINER_BASE = ("Trainer", "LightningModule", "TrainingModule")
-_ALWAYS = frozenset({"print", "open", "float", "os.system", "os.putenv"})
+_ALWAYS = frozenset(
+    {"print", "open", "float", "os.system", "os.putenv", "PIL.Image.open", "numpy.load"}
+)
 _ITERATION_WRAPPERS = frozenset(
     {"enumerate", "tqdm", "trange", "zip", "iter", "islice", "prepare", "track", "cycle", "next"}
 )
@@ -211,6 +213,7 @@ class FactBuilder:
             or method in HOT_CALLS
             or is_constructor(method)
             or name in _ALWAYS
+            or (method == "map" and name != "map")
             or name.startswith(("subprocess.", "os.environ."))
             or exchanges_attention(method)
             or (loop is not None and method in draft.scope.top().definitions)

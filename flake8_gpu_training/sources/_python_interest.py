@@ -101,6 +101,9 @@ CALLS = frozenset(
     VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template device
     memmap fromfile read_csv read_parquet read_table set_transform with_transform create_loader
     import_module create_scheduler create_scheduler_v2 create_optimizer create_optimizer_v2
+    StepLR MultiStepLR ConstantLR LinearLR ExponentialLR PolynomialLR CosineAnnealingLR
+    CosineAnnealingWarmRestarts CyclicLR OneCycleLR LambdaLR MultiplicativeLR SequentialLR
+    ChainedScheduler ReduceLROnPlateau
     get_scheduler get_constant_schedule get_constant_schedule_with_warmup
     get_linear_schedule_with_warmup get_cosine_schedule_with_warmup
     get_cosine_with_hard_restarts_schedule_with_warmup get_inverse_sqrt_schedule
