@@ -30,6 +30,7 @@ from flake8_gpu_training.runs._followed_operators import (
     compared,
     indexed,
     is_true,
+    may_be_either,
     text_of,
 )
 
@@ -283,14 +284,19 @@ class Expressions:
 
     def _of_compare(self, node: ast.Compare, frame: Frame) -> Any:
         left = self.value(node.left, frame)
+        operands: tuple[Any, Any] = (left, None)
         results: list[Optional[bool]] = []
         for operator, item in zip(node.ops, node.comparators):
             right = self.value(item, frame)
             results.append(compared(operator, left, right))
+            operands = (left, right)
             left = right
         if False in results:
             return False
-        return Unknown(text_of(node)) if None in results else True
+        if None not in results:
+            return True
+        either = len(results) == 1 and may_be_either(node.ops[0], *operands)
+        return Unknown(text_of(node), (True, False) if either else ())
 
     def _of_ifexp(self, node: ast.IfExp, frame: Frame) -> Any:
         truth = self.truth(node.test, frame)

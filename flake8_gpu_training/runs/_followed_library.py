@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import posixpath
 import re
 from collections.abc import Mapping
@@ -217,6 +218,8 @@ def _isinstance(follower: Follower, given: Given, text: str) -> Any:
 def _converted(kind: Callable[[Any], Any]) -> Callable[[Follower, Given, str], Any]:
     def convert(follower: Follower, given: Given, text: str) -> Any:
         value = bare(given.get(0))
+        if len(given.positional) != 1 or given.keywords:
+            return Unknown(text)
         candidates = value.candidates if isinstance(value, Unknown) else (value,)
         results = []
         for candidate in candidates:
@@ -224,7 +227,7 @@ def _converted(kind: Callable[[Any], Any]) -> Callable[[Follower, Given, str], A
                 return Unknown(text)
             try:
                 results.append(kind(candidate))
-            except (ValueError, OverflowError):
+            except (ValueError, OverflowError, TypeError):
                 return Unknown(text)
         if not results:
             return Unknown(text)
@@ -295,6 +298,11 @@ def _environment(follower: Follower, given: Given, text: str) -> Any:
         return Unknown(text)
     found = follower.environ(name)
     return given.get(1, "default") if found is None else found
+
+
+def _world_size(follower: Follower, given: Given, text: str) -> Any:
+    size = follower.world.world_size
+    return Unknown(text) if size is None or given.positional else size
 
 
 def _join(follower: Follower, given: Given, text: str) -> Any:
@@ -414,6 +422,12 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
     "sum": _extreme(sum),
     "round": _converted(round),
     "abs": _converted(lambda value: abs(float(value)) if isinstance(value, str) else abs(value)),
+    "math.sqrt": _converted(math.sqrt),
+    "math.ceil": _converted(math.ceil),
+    "math.floor": _converted(math.floor),
+    "math.log": _converted(math.log),
+    "math.log2": _converted(math.log2),
+    "torch.distributed.get_world_size": _world_size,
     "range": _range,
     "list": _sequence,
     "tuple": _sequence,

@@ -160,6 +160,14 @@ def compared(kind: ast.cmpop, left: Any, right: Any) -> Optional[bool]:
     return results.pop() if len(results) == 1 else None
 
 
+def may_be_either(kind: ast.cmpop, left: Any, right: Any) -> bool:
+    """Whether a comparison holds for some of the values its sides can have, and not for all."""
+    first, second = _comparable(_whole(left)), _comparable(_whole(right))
+    if len(first) * len(second) > MAX_CANDIDATES:
+        return False
+    return {_outcome(kind, one, other) for one in first for other in second} == {True, False}
+
+
 def _comparable(value: Any) -> list[Any]:
     return [None] if value is None else _options(value)
 

@@ -27,6 +27,7 @@ from flake8_gpu_training.facts import (
     Word,
     known,
 )
+from flake8_gpu_training.facts import Entry as NodeEntry
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
@@ -92,6 +93,8 @@ _DEEPSPEED_NAMES = (
     "train.deepspeed",
 )
 _CONFIG_NAME = re.compile(r"(?:config|cfg|conf|yaml)(?:_?(?:file|path|yaml))?")
+_SETS_WORLD_SIZE = frozenset({"torchrun", "accelerate", "deepspeed"})
+"""Launchers that tell each process the number of ranks."""
 _PLUGINS = ("external_plugins", "custom_register_path", "custom_dataset_info")
 _SERVER_SWITCH = re.compile(
     r"(?:enable|disable|no|trust|skip|use|enforce)_.*|async_scheduling|language_model_only"
@@ -371,6 +374,7 @@ class Assembly:
             command,
             origins.writer,
             self.reach,
+            self._expected_launcher(launch, origins) if launch is not None else None,
         )
         if outcome is not None:
             program = self.reach.extended(program, outcome.modules)
@@ -648,6 +652,14 @@ class Assembly:
             origins.job,
         )
 
+    def _expected_launcher(self, launch: Launch, origins: Origins) -> Optional[Launcher]:
+        """The launcher as far as it can be told before the program's settings are known."""
+        parts = _Parts({}, (), [], False)
+        accelerate = self._accelerate(launch, parts, origins)
+        environment = launch.command.environment
+        made, _ = self._launcher(launch, launch.framework, parts, environment, origins, accelerate)
+        return made if made.name in _SETS_WORLD_SIZE else None
+
     def _accelerate(
         self, launch: Optional[Launch], parts: _Parts, origins: Origins
     ) -> Optional[Document]:
@@ -708,8 +720,9 @@ class Assembly:
             if entry is not None and entry.node.kind == "mapping":
                 inner = Document(parts.config.path, entry.node, parts.config.language)
                 return inner if is_deepspeed(inner) else None
-        found = _literal(parts.python, setting.value, setting.text)
-        return found or _flag_document(setting)
+        if setting.origin is Origin.FLAG:
+            return _flag_document(setting)
+        return _dict_document(parts.python, setting.value, setting.text, setting.location)
 
     def _initialized(
         self, parts: _Parts, command: Optional[Command], origins: Origins
@@ -722,7 +735,9 @@ class Assembly:
                     if argument is None:
                         continue
                     if isinstance(argument.value, dict):
-                        return _literal(parts.python, argument.value, argument.text)
+                        return _dict_document(
+                            parts.python, argument.value, argument.text, argument.location
+                        )
                     if isinstance(argument.value, str):
                         return self.reach.document(
                             argument.value, command, origins.writer, file.path
@@ -834,13 +849,37 @@ def _is_megatron_lm(command: Command) -> bool:
     return is_known_by({option_name(word) for word in words if word.startswith("--")})
 
 
-def _literal(
-    files: Iterable[PythonFile], value: Mapping[str, Any], text: str
+def _dict_document(
+    files: Iterable[PythonFile], value: Mapping[str, Any], text: str, place: Optional[Location]
 ) -> Optional[Document]:
-    """The dict literal that was passed, by its name or its content."""
-    same = [d for file in files for d in file.dicts if d.name and d.name == text]
-    same += [d for file in files for d in file.dicts if d.root.plain() == value]
-    return same[0] if same else None
+    """A dict that was passed: the literal with this content, or one with later changes."""
+    literals = [document for file in files for document in file.dicts]
+    same = [d for d in literals if d.name and d.name == text and d.root.plain() == value]
+    same += [d for d in literals if d.root.plain() == value]
+    if same or place is None:
+        return same[0] if same else None
+    named = next((d.root for d in literals if d.name and d.name == text), None)
+    return Document(place.path, _node(value, place, named), "python")
+
+
+def _node(value: Any, place: Location, literal: Optional[Node] = None) -> Node:
+    """A value as a node: the literal's where it is unchanged, else at ``place``."""
+    if literal is not None and literal.plain() == value:
+        return literal
+    if isinstance(value, dict):
+        old = literal.mapping if literal is not None else {}
+        entries: dict[str, NodeEntry] = {}
+        for key, item in value.items():
+            before = old.get(str(key))
+            made = _node(item, place, before.node if before is not None else None)
+            entries[str(key)] = NodeEntry(
+                str(key), before.location if before is not None else place, made
+            )
+        return Node(None, place, entries, kind="mapping")
+    if isinstance(value, (list, tuple)):
+        items = tuple(_node(item, place) for item in value)
+        return Node(None, place, items=items, kind="sequence")
+    return Node(value, place)
 
 
 def _flag_document(setting: Setting) -> Optional[Document]:

@@ -32,6 +32,7 @@ from flake8_gpu_training.runs._followed import (
     setting_of,
 )
 from flake8_gpu_training.runs.following import Outcome, World, followed
+from flake8_gpu_training.runs.model import Launcher
 from flake8_gpu_training.runs.python_entry import FRAMEWORK_PACKAGES, Namespace, Program
 from flake8_gpu_training.runs.reach import Reach, Writer
 from flake8_gpu_training.runs.settings import parse_arguments
@@ -46,6 +47,7 @@ def configuration_of(
     command: Optional[Command],
     writer: Writer,
     reach: Reach,
+    launcher: Optional[Launcher] = None,
 ) -> Optional[Outcome]:
     """What following ``program`` tells; None when that is too much."""
     texts = tuple(word.text for word in words if known(word.value))
@@ -63,8 +65,15 @@ def configuration_of(
         is_open=is_open or len(texts) < len(words),
         function=_function(reach, words, command),
         configuration=_table(composition) if composition else None,
+        world_size=launcher.world_size if launcher is not None else None,
+        local_size=_local_size(launcher),
     )
     return followed(program.script.path, world)
+
+
+def _local_size(launcher: Optional[Launcher]) -> Optional[int]:
+    value = launcher.processes.value if launcher is not None else None
+    return value if isinstance(value, int) else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,6 +85,10 @@ class World:
     configuration: Optional[Table] = None
     function: str = ""
     """The function that an installed command calls, when it is one."""
+    world_size: Optional[int] = None
+    """Number of ranks, when the launcher tells it."""
+    local_size: Optional[int] = None
+    """Ranks on one node."""
 
 
 @dataclass
@@ -374,7 +378,9 @@ class Follower(Statements):
     def environ(self, name: str) -> Any:
         """An environment variable as the program finds it; None when nobody sets it."""
         if name in library.LAUNCHERS_OWN:
-            return Unknown(name)
+            sizes = {"WORLD_SIZE": self.world.world_size, "LOCAL_WORLD_SIZE": self.world.local_size}
+            size = sizes.get(name)
+            return Unknown(name) if size is None else str(size)
         if name in self.own_environment:
             return self.own_environment[name]
         setting = self.world.environment.get(name)
