@@ -207,9 +207,11 @@ class Call:
     """Right behind the closing parenthesis."""
     guarded: bool = False
     """Within its loop, or its function outside of loops, it stands in a branch (``if step % n
-    == 0``) or behind one that leaves (``if step % n: return``): not made for each step."""
+    == 0``) or behind one that leaves (``if step % n: return``): not made for each step.
+    Branches that tell ranks apart (``if rank == 0:``) do not count."""
     conditional: bool = False
-    """It stands in a branch of its function, loop or module (``if args.debug:``)."""
+    """It stands in a branch of its function, loop or module (``if args.debug:``), again not
+    counting those that tell ranks apart."""
     conditions: tuple[Condition, ...] = ()
     """What the branches around it ask, the outermost first."""
 

@@ -28,6 +28,8 @@ except ModuleNotFoundError:
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "well_configured"
 PROJECTS = sorted(path.stem for path in FOLDER.glob("*.toml"))
+BESIDES = frozenset({"pytorch-fsdp"})
+"""Frameworks of category B that are recommended for what they do, with that of category A."""
 ALL = Options(minimum=Priority.LOW)
 
 
@@ -123,5 +125,5 @@ def changed(before: Said, after: Said) -> dict[str, str]:
 def test_no_ablation_expects_two_recommendations() -> None:
     for name in PROJECTS:
         for entry in table(name)["ablation"]:
-            told = [s for s in entry["items"].values() if s in ("recommended", "partial")]
-            assert len(told) <= 1, (name, entry["without"])
+            told = {i for i, s in entry["items"].items() if s in ("recommended", "partial")}
+            assert len(told - BESIDES) <= 1, (name, entry["without"])

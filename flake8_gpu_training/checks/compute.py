@@ -353,7 +353,7 @@ def _trains_on_cuda(run: Run) -> bool:
     return any("cuda" in found for found in words) or run.launcher.name == "accelerate"
 
 
-def _advise_fused(run: Run, call: Call, setting: Setting) -> Judgement:
+def _advise_fused(run: Run, call: Call, setting: Setting, share: Optional[float]) -> Judgement:
     change = keyword_change(run, call, "fused", True)
     return advise(
         run,
@@ -362,6 +362,7 @@ def _advise_fused(run: Run, call: Call, setting: Setting) -> Judgement:
         Text("设置 fused=True", "set fused=True"),
         snippet=Snippet("set fused=True", change.text, change.language, change.edits),
         at=setting,
+        share=share,
     )
 
 
@@ -373,7 +374,9 @@ def _fusion(run: Run) -> Judgement:
         return on(setting)
     library = next((p for p in _FUSED_LIBRARIES if run.value(p) is True), None)
     offloaded = run.value("offload_optimizer") in ("cpu", "nvme")
-    if library is not None and (name != "adamw_torch" or offloaded or library == "megatron"):
+    made = _unfused_call(run)
+    unfused = (name == "adamw_torch" or made is not None) and not offloaded
+    if library is not None and (not unfused or library == "megatron"):
         return on(run.practice(library))
     called = first_call(run, *_FUSED_CALLS) or next(
         (c for c in calls(run, "torch.optim.AdamW", "torch.optim.Adam") if says(c, "fused", True)),
@@ -387,9 +390,8 @@ def _fusion(run: Run) -> Judgement:
         return on(Setting("optimizer", deepspeed.value, deepspeed.location, note=note))
     if not setting.known:
         return cannot_tell(setting)
-    made = _unfused_call(run)
     if made is not None:
-        return _advise_fused(run, made, setting)
+        return _advise_fused(run, made, setting, None if library is None else 0.5)
     if name != "adamw_torch":
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
     if not compiles_for_gpu(run):

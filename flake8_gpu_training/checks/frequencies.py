@@ -57,7 +57,14 @@ _OFTEN_ADAPTERS = 10
 _FEW = 10  # checkpoints in all that no interval is too short for
 _MANY = 100
 _SEVERAL = 5
-_SAVES = ("torch.save", ".save_pretrained", ".save_checkpoint", ".save_state")
+_SAVES = (
+    "torch.save",
+    "torch.distributed.checkpoint.save",
+    "torch.distributed.checkpoint.async_save",
+    ".save_pretrained",
+    ".save_checkpoint",
+    ".save_state",
+)
 _NEVER = Text("不保存 Checkpoint", "no checkpoint is written")
 
 
@@ -210,6 +217,8 @@ def _logged_by_code(run: Run) -> Judgement:
         for call in file.calls:
             if not _is_logger(call) or not _stands_in_step(call):
                 continue
+            if call.name in _REPORTS and not call.guarded:
+                continue  # GPU805 tells of it
             if not call.guarded and any(_LOSS.search(a.text) for a in call.positional):
                 # The diagnostic is that of the loop (GPU350 to GPU352).
                 said = Text("每步记录日志", "logs at every step")

@@ -374,6 +374,10 @@ class Classifier(lightning.LightningModule):
         loss = torch.nn.functional.cross_entropy(self.model(images), labels)
         self.log("loss", loss{options})
         return loss
+
+
+trainer = lightning.Trainer(accelerator="gpu", devices=8, precision="bf16-mixed")
+trainer.fit(Classifier(model), train_loader)
 """
 _SUM = "        total += loss.detach()\n"
 

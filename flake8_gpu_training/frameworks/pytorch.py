@@ -256,7 +256,7 @@ def _precision(
     if weights is not None and known(weights.value) and weights.value in ("bf16", "fp16"):
         value = "pure-bf16" if weights.value == "bf16" else "fp16"
         return {"precision": practice("precision", value, weights)}
-    if program.is_launch_open() or weights is not None:
+    if program.is_launch_open() or (weights is not None and weights.value != "fp32"):
         return {}
     if program.silent(*_HALF_WORDS) and program.is_on_cuda():
         return _absent("precision", "fp32", "no autocast, scaler or 16-bit type in the code")

@@ -533,6 +533,8 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     peft = find(run, "use_peft", "use_lora")
     if peft is not None and known(peft.value):
         found["tuning"] = practice("tuning", "lora" if truth(peft.value) else "full", peft)
+    elif peft is None and any(call.name == "trl.get_peft_config" for _, call in _calls(run)):
+        found.update(by_default(run, "tuning", "full", "trl ModelConfig: use_peft False"))
     elif peft is None and _trains_whole_models(run):
         found.update(
             by_default(run, "tuning", "full", "trl trainer/*_trainer.py: peft_config None")

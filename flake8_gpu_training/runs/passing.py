@@ -11,8 +11,14 @@ from typing import Any, Callable, Optional
 from flake8_gpu_training.facts import Argument, Call, PythonFile, Setting, Unknown, known
 from flake8_gpu_training.sources.signatures import Passed, Signatures
 
-FOLLOWED = frozenset({"DataLoader", "StatefulDataLoader", "Accelerator", "Trainer"})
+FOLLOWED = frozenset(
+    """
+    DataLoader StatefulDataLoader WebLoader Accelerator Trainer memmap WebDataset ImageFolder
+    load_from_disk load_dataset
+    """.split()  # noqa: SIM905
+)
 """Calls whose arguments are followed to the callers of the function they stand in."""
+_HOPS = 2  # from a caller to its own callers
 _NAME = re.compile(r"(?:self\.)?([A-Za-z_]\w*)")
 
 Resolve = Callable[[Any], Optional[Setting]]
@@ -132,7 +138,7 @@ class _Follower:
             return scope, name
         return None
 
-    def _values(self, path: str, function: str, parameter: str) -> list[Any]:
+    def _values(self, path: str, function: str, parameter: str, hops: int = _HOPS) -> list[Any]:
         """What each call in sight passes for a parameter; nothing when one cannot be told."""
         parameters = self.signed[path].parameters.get(function, {})
         owner, _, last = function.rpartition(".")
@@ -149,10 +155,10 @@ class _Follower:
                     value = parameters[parameter]
                 if passed.is_open or value is ...:
                     return []
-                found.append(self._evaluated(caller, passed.scope, value))
+                found.append(self._evaluated(caller, passed.scope, value, hops))
         return found
 
-    def _evaluated(self, path: str, scope: str, value: Any) -> Any:
+    def _evaluated(self, path: str, scope: str, value: Any, hops: int) -> Any:
         if not isinstance(value, Unknown):
             return value
         setting = self.resolve(value)
@@ -162,7 +168,16 @@ class _Follower:
             setting = setting or bindings.get(value.reason)
             if setting is not None and not setting.known:
                 setting = self.resolve(setting.value)
-        return setting.value if setting is not None else value
+        if setting is not None:
+            return setting.value
+        return self._from_callers(path, scope, value, hops)
+
+    def _from_callers(self, path: str, scope: str, value: Unknown, hops: int) -> Any:
+        """What the callers of ``scope`` agree on, where ``value`` is a parameter of it."""
+        function = self._function(path, scope, value.reason) if hops else None
+        values = self._values(path, *function, hops - 1) if function is not None else []
+        agree = bool(values) and all(known(v) and v == values[0] for v in values)
+        return values[0] if agree else value
 
 
 def _passed(passed: Passed, names: Sequence[str], parameter: str) -> Any:

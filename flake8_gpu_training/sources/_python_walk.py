@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import Any, Optional, Union
 
 import libcst as cst
 
 from flake8_gpu_training.sources._python_interest import HOT_METHODS, OPTIMIZER_LIKE
 from flake8_gpu_training.sources._python_scopes import Binding, Scope, dotted_name
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeGuard
+from flake8_gpu_training.sources._python_tests import (
+    has_modulo,
+    is_main_test,
+    is_rank_test,
+    leaves,
+    never_holds,
+    returns,
+)
 
 _SKIPPED_FIELDS = frozenset(
     [
@@ -200,30 +205,32 @@ class _Walker:
         guarded, left, tests = self.guarded, self.left, self.tests
         for statement in statements:
             self.visit(statement)
-            if not _leaves(statement):
+            if not leaves(statement):
                 continue
-            if _returns(statement):
+            if returns(statement):
                 self.tests = (*self.tests, (statement.test, False))
             if self.loop is None:
-                self.left = True
-            elif _has_modulo(statement.test):
+                self.left = self.left or not is_rank_test(statement.test)
+            elif has_modulo(statement.test):
                 self.guarded = True
         self.guarded, self.left, self.tests = guarded, left, tests
 
     def indented(self, node: cst.IndentedBlock) -> None:
         self.block(node.body)
 
-    def under_guard(self, *nodes: Any, test: Test = (None, True)) -> None:
+    def under_guard(self, *nodes: Any, test: Test = (None, True), of_ranks: bool = False) -> None:
         outer = (self.guarded, self.tests)
-        self.guarded, self.tests = True, (*self.tests, test)
+        self.guarded = self.guarded or not of_ranks
+        self.tests = (*self.tests, test)
         for node in nodes:
             if node is not None:
                 self.visit(node)
         self.guarded, self.tests = outer
 
     def branches(self, test: cst.BaseExpression, body: Any, orelse: Any) -> None:
-        self.under_guard(body, test=(test, True))
-        self.under_guard(orelse, test=(test, False))
+        of_ranks = is_rank_test(test)
+        self.under_guard(body, test=(test, True), of_ranks=of_ranks)
+        self.under_guard(orelse, test=(test, False), of_ranks=of_ranks)
 
     # -- scopes
 
@@ -324,10 +331,10 @@ class _Walker:
 
     def if_(self, node: cst.If) -> None:
         self.visit(node.test)
-        if _never_holds(node.test):
+        if never_holds(node.test):
             if node.orelse is not None:
                 self.visit(node.orelse)
-        elif _is_main_test(node.test):
+        elif is_main_test(node.test):
             self.drafts.has_main = True
             self.visit(node.body)
             self.under_guard(node.orelse)
@@ -556,53 +563,6 @@ def _target_text(target: cst.CSTNode) -> str:
     if isinstance(target, (cst.Tuple, cst.List)):
         return ", ".join(dotted_name(element.value) for element in target.elements)
     return dotted_name(target)
-
-
-def _is_main_test(test: cst.BaseExpression) -> bool:
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-        return False
-    sides = (test.left, test.comparisons[0].comparator)
-    names = [side.value for side in sides if isinstance(side, cst.Name)]
-    texts = [side.raw_value for side in sides if isinstance(side, cst.SimpleString)]
-    return names == ["__name__"] and texts == ["__main__"]
-
-
-def _never_holds(test: cst.BaseExpression) -> bool:
-    """``if False:`` and ``if 0 and ...:``: code that is switched off."""
-    while isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        test = test.left
-    return isinstance(test, (cst.Name, cst.Integer)) and test.value in ("False", "None", "0")
-
-
-def _leaves(statement: cst.CSTNode) -> TypeGuard[cst.If]:
-    """``if …: continue`` or ``return``."""
-    if not isinstance(statement, cst.If):
-        return False
-    return isinstance(_last(statement), (cst.Continue, cst.Return))
-
-
-def _returns(statement: cst.If) -> bool:
-    """``if …: return`` without an ``else``."""
-    return statement.orelse is None and isinstance(_last(statement), cst.Return)
-
-
-def _last(statement: cst.If) -> Optional[cst.CSTNode]:
-    """The simple statement that ends the branch, or None."""
-    block = statement.body
-    if not isinstance(block, cst.IndentedBlock) or not block.body:
-        return None
-    line = block.body[-1]
-    return line.body[-1] if isinstance(line, cst.SimpleStatementLine) else None
-
-
-def _has_modulo(test: cst.CSTNode) -> bool:
-    stack: list[cst.CSTNode] = [test]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, cst.Modulo):
-            return True
-        stack.extend(node.children)
-    return False
 
 
 _HANDLERS: Mapping[type, Callable[[_Walker, Any], None]] = {
