@@ -555,7 +555,7 @@ def _bind_call(call: Call, namespace: Namespace) -> Call:
 
 def _bind_argument(argument: Argument, namespace: Namespace) -> Argument:
     found = namespace.overrides.get(argument.text) or namespace.resolve(argument.value)
-    if found is None or not found.known:
+    if found is None or (isinstance(found.value, Unknown) and not found.value.candidates):
         return argument
     return dataclasses.replace(argument, value=found.value)
 
