@@ -41,6 +41,10 @@ class Placed:
     setting: Setting
 
 
+class Either(Unknown):
+    """One of its candidates, and nothing else: what the branches of a program give."""
+
+
 @dataclass(frozen=True)
 class External:
     """A thing of a library or a builtin, by its dotted name."""
@@ -261,7 +265,10 @@ def joined(one: Any, other: Any) -> Any:
     first, second = plain(one), plain(other)
     if known(first) and known(second) and type(first) is type(second) and first == second:
         return one if isinstance(one, Placed) else other
-    return Unknown("it depends on a branch", _candidates(first, second))
+    candidates = _candidates(first, second)
+    complete = candidates and all(known(one) or isinstance(one, Either) for one in (first, second))
+    kind = Either if complete else Unknown
+    return kind("it depends on a branch", candidates)
 
 
 def _candidates(*values: Any) -> tuple[Any, ...]:

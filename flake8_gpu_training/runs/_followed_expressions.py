@@ -131,11 +131,17 @@ class Expressions:
             return Unknown(text) if found is None else found
         if owner == External("sys") and name == "argv":
             return library.command_line(self.world)
+        if owner == External("absl.flags.FLAGS"):
+            return self.flag(name, text)
         if isinstance(owner, External):
             return External(f"{owner.name}.{name}")
         if isinstance(owner, str):
             return path_attribute(PathText(owner), name, text)
         return Unknown(text)
+
+    def flag(self, name: str, text: str) -> Any:
+        """The value of a flag of absl."""
+        raise NotImplementedError
 
     def _of_object(self, owner: Table, name: str, text: str) -> Any:
         if name in owner.entries:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable
 
 from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.runs import _followed_absl as absl
 from flake8_gpu_training.runs._followed import (
     HOME,
     Class,
@@ -26,6 +27,7 @@ from flake8_gpu_training.runs._followed import (
 )
 from flake8_gpu_training.runs._followed_configs import omegaconf, python_config
 from flake8_gpu_training.runs._followed_methods import method
+from flake8_gpu_training.runs._followed_operators import one_of
 from flake8_gpu_training.runs._followed_parsers import Parser, is_parser
 
 if TYPE_CHECKING:
@@ -80,6 +82,10 @@ def call(follower: Follower, name: str, given: Given, text: str) -> Any:
     """What calling the function or class ``name`` of a library gives."""
     if name in _EXITS:
         return External("exit")
+    if absl.defines(name):
+        return absl.define(follower, name, given)
+    if name == "absl.app.run":
+        return absl.main_of(follower, given)
     function = _FUNCTIONS.get(name)
     if function is not None:
         return function(follower, given, text)
@@ -231,7 +237,7 @@ def _converted(kind: Callable[[Any], Any]) -> Callable[[Follower, Given, str], A
                 return Unknown(text)
         if not results:
             return Unknown(text)
-        return results[0] if len(results) == 1 else Unknown(text, tuple(dict.fromkeys(results)))
+        return one_of(results, text, value)
 
     return convert
 
@@ -280,6 +286,16 @@ def _sequence(follower: Follower, given: Given, text: str) -> Any:
     return Unknown(text) if items is None else list(items)
 
 
+def _sorted(follower: Follower, given: Given, text: str) -> Any:
+    items = [bare(item) for item in items_of(given.get(0)) or ()]
+    if not items or given.keywords or not all(type(i) in (int, str, float) for i in items):
+        return Unknown(text)
+    try:
+        return sorted(items)
+    except TypeError:
+        return Unknown(text)
+
+
 def _enumerate(follower: Follower, given: Given, text: str) -> Any:
     items = items_of(given.get(0))
     return Unknown(text) if items is None else [[n, item] for n, item in enumerate(items)]
@@ -303,6 +319,13 @@ def _environment(follower: Follower, given: Given, text: str) -> Any:
 def _world_size(follower: Follower, given: Given, text: str) -> Any:
     size = follower.world.world_size
     return Unknown(text) if size is None or given.positional else size
+
+
+def _set_environment(follower: Follower, given: Given, text: str) -> Any:
+    name = bare(given.get(0, "key"))
+    if isinstance(name, str) and follower.environ(name) is None and not follower.doubt:
+        follower.put(External("os.environ"), name, given.get(1, "value"))
+    return _environment(follower, given, text)
 
 
 def _join(follower: Follower, given: Given, text: str) -> Any:
@@ -431,12 +454,12 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
     "range": _range,
     "list": _sequence,
     "tuple": _sequence,
-    "sorted": _sequence,
+    "sorted": _sorted,
     "enumerate": _enumerate,
     "zip": _zip,
     "os.getenv": _environment,
     "os.environ.get": _environment,
-    "os.environ.setdefault": _environment,
+    "os.environ.setdefault": _set_environment,
     "os.path.join": _join,
     "os.path.dirname": _path_part(posixpath.dirname),
     "os.path.basename": _path_part(posixpath.basename),

@@ -12,6 +12,7 @@ from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.runs._followed import (
     MAX_CANDIDATES,
     Class,
+    Either,
     External,
     File,
     Function,
@@ -75,9 +76,14 @@ def arithmetic(kind: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
     results = [_computed(kind, one, other) for one in first for other in second]
     if any(isinstance(result, Unknown) for result in results):
         return Unknown(text_of(node))
-    if len(results) == 1:
-        return results[0]
-    return Unknown(text_of(node), _distinct(results))
+    return one_of(results, text_of(node), left, right)
+
+
+def one_of(results: list[Any], text: str, *sources: Any) -> Any:
+    """One of ``results``, which were computed from all that ``sources`` can be."""
+    if any(isinstance(source, Unknown) and not isinstance(source, Either) for source in sources):
+        return Unknown(text, _distinct(results))  # the candidates are only those in sight
+    return results[0] if len(results) == 1 else Either(text, _distinct(results))
 
 
 def _whole(value: Any) -> Any:
@@ -130,7 +136,7 @@ def is_true(value: Any) -> Optional[bool]:
     value = bare(value)
     if isinstance(value, Unknown):
         truths = {is_true(item) for item in value.candidates}
-        return truths.pop() if len(truths) == 1 else None
+        return truths.pop() if isinstance(value, Either) and len(truths) == 1 else None
     if isinstance(value, External):
         return None
     if isinstance(value, (Function, Class, Module, File)):
@@ -169,6 +175,8 @@ def may_be_either(kind: ast.cmpop, left: Any, right: Any) -> bool:
 
 
 def _comparable(value: Any) -> list[Any]:
+    if isinstance(value, Unknown) and not isinstance(value, Either):
+        return []
     return [None] if value is None else _options(value)
 
 

@@ -36,6 +36,7 @@ from flake8_gpu_training.runs._followed import (
     settings_of,
     table_of,
 )
+from flake8_gpu_training.runs._followed_absl import flag_value
 from flake8_gpu_training.runs._followed_methods import method, table_method
 from flake8_gpu_training.runs._followed_operators import text_of
 from flake8_gpu_training.runs._followed_parsers import (
@@ -141,6 +142,9 @@ class Follower(Statements):
         self.steps = 0
         self.depth = 0
         self.here = ""
+        self.flags: dict[str, tuple[bool, Any]] = {}
+        """Flags of absl: whether each names a configuration file, and its default."""
+        self.flag_values: dict[str, Any] = {}
         self.roots: list[str] = []
         """Folders of the project that the program adds to ``sys.path``."""
         self.modules: dict[str, Module] = {}
@@ -387,6 +391,10 @@ class Follower(Statements):
         if setting is None:
             return None
         return setting.value if isinstance(setting.value, Unknown) else str(setting.value)
+
+    def flag(self, name: str, text: str) -> Any:
+        """The value of a flag of absl."""
+        return flag_value(self, name, text)
 
     # --- calls ---
 
