@@ -96,7 +96,13 @@ class RunWords:
         """Number of parameters, or that it is not known."""
         if run is None or not run.model.parameters:
             return self.say(_UNKNOWN)
-        return _billions(run.model.parameters)
+        size, active = run.model.parameters, run.model.active_parameters
+        if not active or active == size:
+            return _billions(size)
+        return self.t(
+            f"{_billions(size)}，激活 {_billions(active)}",
+            f"{_billions(size)}, {_billions(active)} active",
+        )
 
     def model_of(self, run: Run) -> str:
         """The model's name and size."""
@@ -136,6 +142,8 @@ class RunWords:
             return self.say(_UNKNOWN) + self.t(f"（{adjust}）", f" ({adjust})")
         hardware = run.hardware
         gpu = hardware.gpu or self.t("GPU 型号未知", "unknown GPU")
+        if hardware.gpu is None and hardware.architecture is not None:
+            gpu = self.t(f"{hardware.architecture} 架构 GPU", f"{hardware.architecture} GPU")
         count = hardware.gpus or run.launcher.world_size
         pieces = [f"{gpu} × {count}" if count else gpu]
         if hardware.nodes is not None and hardware.nodes > 1:
