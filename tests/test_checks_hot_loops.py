@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from checks_support import findings, judged, runs_alone, runs_of
 
-from flake8_gpu_training.checks.base import Priority
+from flake8_gpu_training.checks.base import Priority, Status
 
 LOOP = """\
 import torch
@@ -321,6 +321,37 @@ def test_a_branch_around_an_inner_loop_guards_what_is_in_it() -> None:
     line = "if step % 10 == 0:\n            for name in names:\n                print(loss.item())"
     assert lines("GPU350", line) == []
     assert lines("GPU350", "for name in names:\n            print(loss.item())") == [LINE + 1]
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("rank == 0", 1),
+        ("dist.get_rank() == 0", 1),
+        ("not args.local_rank", 1),
+        ("args.local_rank in (-1, 0)", 1),
+        ("accelerator.is_main_process", 1),
+        ("trainer.is_global_zero", 1),
+        ("not dist.is_initialized() or dist.get_rank() == 0", 1),
+        ("rank == 0 and step % 50 == 0", 0),
+        ("step % world_rank == 0", 0),
+        ("main", 0),
+        ("writer is not None", 0),
+    ],
+)
+def test_a_branch_for_one_rank_is_taken_at_every_step(test: str, expected: int) -> None:
+    assert len(lines("GPU350", f"if {test}: print(loss.item())")) == expected
+    body = f"if not ({test}):\n        return None\n    return loss.item()"
+    assert len(called("GPU350", body)) == expected
+
+
+def test_reports_of_one_rank_at_every_step_are_told_once() -> None:
+    text = LOOP.format(
+        line='if rank == 0: wandb.log({"lr": lr})', after="pass", device='"cuda"', pinned=True
+    )
+    (run,) = runs_alone(f"import wandb\n{text}")
+    assert [f.location.line for f in judged(run, "GPU805").findings] == [LINE + 1]
+    assert judged(run, "GPU804").status is Status.UNKNOWN
 
 
 PROJECT = {

@@ -414,6 +414,24 @@ def test_callers_that_disagree_leave_candidates(runs_in: MakeRuns) -> None:
     assert run.practice("dataloader_workers").value == Unknown("workers", (1, 3))
 
 
+def test_a_value_is_followed_through_a_function_between(runs_in: MakeRuns) -> None:
+    through = "def between(size):\n    return make_loader(data, size, 6)\n\ndef main():"
+    text = PASSING.replace("{call}", "between(args.batch_size)").replace("def main():", through)
+    (run,) = runs_in({"train.py": text, "go.sh": "python train.py --batch-size 24\n"})
+    assert (run.value("micro_batch_size"), run.value("dataloader_workers")) == (24, 6)
+    (run,) = runs_in({"train.py": f"{text}\nbetween(48)\n"})
+    assert run.value("micro_batch_size") is None
+
+
+def test_functions_that_call_each_other_end_the_search(runs_in: MakeRuns) -> None:
+    circle = "def between(size):\n    between(size)\n    return make_loader(data, size)\n\n"
+    text = PASSING.replace("{call}", "between(guess())").replace(
+        "def main():", f"{circle}def main():"
+    )
+    (run,) = runs_in({"train.py": text})
+    assert run.value("micro_batch_size") is None
+
+
 def test_attributes_of_a_data_module_come_from_its_construction(runs_in: MakeRuns) -> None:
     module = """\
 import lightning as L
