@@ -77,7 +77,8 @@ def test_an_adapter_behind_a_switch_counts_when_the_switch_is_on(
 def test_an_adapter_behind_an_unknown_switch_leaves_the_tuning_open(run_of: MakeRun) -> None:
     run = run_of({"train.py": SWITCHED, "run.sh": "torchrun train.py --lora_enable $LORA\n"})
     value = run.practice("tuning").value
-    assert isinstance(value, Unknown) and value.candidates == ("lora",)
+    assert isinstance(value, Unknown)
+    assert value.candidates == ("lora",)
 
 
 EITHER_WAY = """\
@@ -251,3 +252,171 @@ Trainer(args=TrainingArguments("out", per_device_train_batch_size=3)).train()
 """
     run = run_of({"train.py": code, "run.sh": "python train.py\n"})
     assert _value(run, "micro_batch_size") == 3
+
+
+# --- launches --------------------------------------------------------------------------------
+
+LOOP = """\
+import torch
+from torch.utils.data import DataLoader
+
+loader = DataLoader(data, batch_size=4)
+for batch in loader:
+    loss = model(batch.cuda())
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_version_is_a_flag_of_the_script_when_it_has_a_value(run_of: MakeRun) -> None:
+    run = run_of({"train.py": LOOP, "run.sh": "torchrun --nproc-per-node 2 train.py --version 1\n"})
+    assert run.launcher.world_size == 2
+    assert run.setting("version") is not None
+
+
+@pytest.mark.parametrize("words", ["--version", "train.py --help"])
+def test_a_command_that_only_asks_starts_nothing(run_of: MakeRun, words: str) -> None:
+    run = run_of({"train.py": LOOP, "run.sh": f"torchrun --nproc_per_node 2 {words}\n"})
+    assert run.launcher.name == "python"
+
+
+def test_a_script_in_a_folder_below_is_found_when_it_is_the_only_one(run_of: MakeRun) -> None:
+    run = run_of({"pkg/main.py": LOOP, "run.sh": "torchrun --nproc_per_node=4 main.py\n"})
+    assert (run.entry, run.launcher.world_size) == ("pkg/main.py", 4)
+
+
+def test_of_two_scripts_below_none_is_taken(run_of: MakeRun) -> None:
+    files = {
+        "a/main.py": LOOP,
+        "b/main.py": LOOP,
+        "run.sh": "torchrun --nproc_per_node=4 main.py\n",
+    }
+    assert run_of(files).launcher.name == "python"
+
+
+def test_an_absolute_path_leads_to_where_the_project_lies_elsewhere(tmp_path: Path) -> None:
+    root = tmp_path / "vision"
+    (root / "jobs").mkdir(parents=True)
+    (root / "train.py").write_text(LOOP, encoding="utf-8")
+    script = "#SBATCH --ntasks-per-node=4\nsrun python /home/me/vision/train.py --lr 0.1\n"
+    (root / "jobs" / "train.sh").write_text(f"#!/bin/bash\n{script}", encoding="utf-8")
+    (run,) = find_runs(Project.open(root))
+    assert (run.entry, run.launcher.world_size) == ("train.py", 4)
+
+
+def test_an_absolute_path_to_another_project_leads_nowhere(run_of: MakeRun) -> None:
+    run = run_of({"train.py": LOOP, "run.sh": "torchrun --nproc_per_node=8 /opt/other/train.py\n"})
+    assert run.launcher.name == "python"
+
+
+SPAWNED = """\
+import argparse
+import torch
+import torch.multiprocessing as mp
+
+
+def worker(rank, args):
+    for batch in loader:
+        loss = model(batch.cuda())
+        loss.backward()
+        optimizer.step()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--gpus", type=int, default=2)
+parser.add_argument("--distributed", action="store_true")
+args = parser.parse_args()
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "flags", "world"),
+    [
+        ("mp.spawn(worker, nprocs=args.gpus, args=(args,))", "--gpus 4", 4),
+        ("mp.spawn(worker, nprocs=torch.cuda.device_count(), args=(args,))", "", None),
+        ("if args.distributed:\n    mp.spawn(worker, nprocs=4)\nelse:\n    worker(0, args)", "", 1),
+        (
+            "if args.distributed:\n    mp.spawn(worker, nprocs=4)\nelse:\n    worker(0, args)",
+            "--distributed",
+            4,
+        ),
+        ("if torch.cuda.device_count() > 1:\n    mp.spawn(worker, nprocs=4)", "", None),
+    ],
+)
+def test_processes_that_a_script_spawns_are_counted_when_the_branch_is_taken(
+    run_of: MakeRun, start: str, flags: str, world: Optional[int]
+) -> None:
+    run = run_of({"train.py": f"{SPAWNED}{start}\n", "run.sh": f"python train.py {flags}\n"})
+    assert run.launcher.world_size == world
+
+
+def test_a_script_may_give_itself_arguments(run_of: MakeRun) -> None:
+    code = """\
+import sys
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+sys.argv.append("--per_device_train_batch_size")
+sys.argv.append(f"15")
+sys.argv.extend(["--bf16", "True", "--output_dir"])
+sys.argv.append(f"out/{stamp()}")
+(training_args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("org/model")
+Trainer(model=model, args=training_args).train()
+"""
+    run = run_of({"train.py": code, "run.sh": "torchrun train.py --learning_rate 1e-5\n"})
+    assert (_value(run, "micro_batch_size"), _value(run, "precision")) == (15, "bf16")
+    assert not run.is_open
+
+
+def test_arguments_that_a_script_gives_itself_in_a_branch_leave_all_open(run_of: MakeRun) -> None:
+    code = """\
+import sys
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+if len(sys.argv) == 1:
+    sys.argv.extend(["--per_device_train_batch_size", "3"])
+(training_args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+Trainer(model=AutoModelForCausalLM.from_pretrained("org/model"), args=training_args).train()
+"""
+    run = run_of({"train.py": code, "run.sh": "torchrun train.py\n"})
+    assert run.is_open
+    assert _value(run, "micro_batch_size") == "unknown"
+
+
+# --- loaders and shards ----------------------------------------------------------------------
+
+
+def test_a_batch_sampler_makes_the_batches(run_of: MakeRun) -> None:
+    code = LOOP.replace("batch_size=4", "batch_sampler=sampler, batch_size=1")
+    run = run_of({"train.py": code, "run.sh": "python train.py\n"})
+    assert _value(run, "micro_batch_size") == "unknown"
+
+
+SHARDED = """\
+import torch
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+
+def shard(model, blocks, norms):
+    exact = MixedPrecisionPolicy(param_dtype=torch.float32)
+    mixed = MixedPrecisionPolicy(param_dtype=torch.bfloat16)
+    for norm in norms:
+        fully_shard(norm, mp_policy={norm})
+    fully_shard(model, mp_policy=mixed)
+
+
+shard(model, blocks, norms)
+for batch in loader:
+    loss = model(batch.cuda())
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("norm", "precision"), [("mixed", "bf16"), ("exact", "unknown")])
+def test_the_precision_is_that_of_the_policies_in_use(
+    run_of: MakeRun, norm: str, precision: str
+) -> None:
+    code = SHARDED.replace("{norm}", norm)
+    run = run_of({"train.py": code, "run.sh": "torchrun --nproc_per_node 8 train.py\n"})
+    assert _value(run, "precision") == precision

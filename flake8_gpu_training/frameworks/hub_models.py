@@ -355,9 +355,15 @@ def _is_adapted(calls: list[Call]) -> bool:
     return any(
         call.method in _APPLIES_ADAPTER
         or call.name.startswith(("peft.Peft", "peft.AutoPeft", "unsloth."))
-        or _is_given(call, "peft_config")
+        or (_is_given(call, "peft_config") and not _asks_trl(call))
         for call in calls
     )
+
+
+def _asks_trl(call: Call) -> bool:
+    """``peft_config=get_peft_config(model_args)`` is None unless ``use_peft`` is set."""
+    text = call.keywords["peft_config"].text
+    return text.startswith(("get_peft_config(", "trl.get_peft_config("))
 
 
 def _frozen(calls: list[Call]) -> Optional[Setting]:

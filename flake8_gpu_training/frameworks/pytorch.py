@@ -340,17 +340,34 @@ def _autocast_type(call: Call) -> Setting:
 
 
 def _of_mixed_shards(program: _Program) -> Optional[Setting]:
-    """FSDP's ``MixedPrecision(param_dtype=...)`` and ``MixedPrecisionPolicy``."""
-    for call in program.named("MixedPrecision", "MixedPrecisionPolicy"):
-        argument = _keyword(call, "param_dtype", position=0)
-        if argument is None:
-            continue
-        if not known(argument.value):
-            return _given("precision", argument.value, call, argument)
-        value = dtype(str(argument.value))
-        if value is not None:
-            return _given("precision", value, call, argument)
-    return None
+    """FSDP's ``MixedPrecision(param_dtype=...)`` and ``MixedPrecisionPolicy``.
+
+    Of several policies those count that shards are given; where they differ (norms in float32
+    beside blocks in bfloat16) nobody can tell without the model.
+    """
+    found = [
+        (call, argument)
+        for call in program.named("MixedPrecision", "MixedPrecisionPolicy")
+        for argument in (_keyword(call, "param_dtype", position=0),)
+        if argument is not None and argument.value is not None
+    ]
+    given = {
+        argument.text
+        for call in program.named("fully_shard", "FullyShardedDataParallel", "FSDP")
+        for name, argument in call.keywords.items()
+        if name in ("mp_policy", "mixed_precision")
+    }
+    used = [pair for pair in found if pair[0].assigned_to in given] or found
+    if not used:
+        return None
+    call, argument = used[0]
+    if not known(argument.value):
+        return _given("precision", argument.value, call, argument)
+    values = [dtype(str(each.value)) if known(each.value) else None for _, each in used]
+    if any(value != values[0] for value in values):
+        candidates = tuple(dict.fromkeys(value for value in values if value))
+        return _given("precision", Unknown("shards of several precisions", candidates), call)
+    return _given("precision", values[0], call, argument) if values[0] is not None else None
 
 
 def _of_apex(program: _Program) -> Optional[Setting]:
@@ -539,10 +556,17 @@ def loading(run: Run) -> dict[str, Setting]:
         if setting is not None:
             found[name] = setting
     found.update(_prefetch(loaders, found.get("dataloader_workers")))
-    sizes = [_keyword(call, "batch_size", position=1) for call in loaders]
+    sizes = [_size_of(call) for call in loaders]
     if len(loaders) == 1 and sizes[0] is not None and _is_size(sizes[0].value):
         found["micro_batch_size"] = _given("micro_batch_size", sizes[0].value, loaders[0], sizes[0])
     return found
+
+
+def _size_of(loader: Call) -> Optional[Argument]:
+    """The batch size a loader is given; a batch sampler makes batches of its own."""
+    if _keyword(loader, "batch_sampler", position=4) is not None:
+        return None
+    return _keyword(loader, "batch_size", position=1)
 
 
 def _is_size(value: Any) -> bool:

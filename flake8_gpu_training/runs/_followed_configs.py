@@ -39,7 +39,7 @@ def omegaconf(follower: Follower, name: str, given: Given, text: str) -> Any:
     if name in ("merge", "unsafe_merge"):
         return _merged(follower, given, text)
     if name == "from_cli":
-        return _of_pairs(follower, list(follower.world.words), follower.world.is_open)
+        return _of_pairs(follower, list(follower.world.words), follower.world.is_partial)
     if name == "from_dotlist":
         pairs = items_of(given.get(0, "dotlist"))
         words = [bare(item) for item in pairs or ()]

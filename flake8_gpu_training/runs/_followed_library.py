@@ -70,7 +70,7 @@ _SAME_PATH = frozenset(
 
 def command_line(world: World) -> Any:
     """``sys.argv``."""
-    if world.is_open:
+    if world.is_partial:
         return Unknown("sys.argv")
     return ["the script", *world.words]
 

@@ -227,7 +227,7 @@ def method(follower: Follower, owner: Any, name: str, given: Given, text: str) -
 
 def _options(follower: Follower) -> Table:
     """What the command line is parsed to; defaults from a file over those of the options."""
-    made = Table(is_open=follower.world.is_open)
+    made = Table(is_open=follower.world.is_partial)
     for name, setting in follower.world.options.items():
         value: Any = Placed(setting.value, setting)
         if isinstance(setting.value, Unknown):
@@ -242,7 +242,7 @@ def _options(follower: Follower) -> Table:
 
 
 def _rest(follower: Follower) -> Any:
-    if follower.world.is_open:
+    if follower.world.is_partial:
         return Unknown("unread arguments of the command")
     return [word for word in follower.world.words if PAIR.fullmatch(word)]
 

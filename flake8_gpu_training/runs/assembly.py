@@ -57,6 +57,7 @@ from flake8_gpu_training.runs.python_entry import (
     Entry,
     Namespace,
     Program,
+    added_words,
     assignments_of,
     bind,
     class_settings,
@@ -339,9 +340,10 @@ class Assembly:
         if wiring is not None:
             program, sign = wiring.program, wiring.sign(sign)
         given = Arguments()
+        words = (*launch.arguments, *added_words(program)) if launch is not None else ()
         if launch is not None:
             given = parse_arguments(
-                launch.arguments,
+                words,
                 switches=switches_of(program),
                 key_value=is_unreadable(program),
             )
@@ -367,7 +369,7 @@ class Assembly:
             )
         outcome = configuration_of(
             program,
-            launch.arguments if launch is not None else (),
+            words,
             launch is not None and given.is_open,
             namespace,
             composition.settings if composition is not None else {},

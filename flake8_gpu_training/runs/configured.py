@@ -62,7 +62,7 @@ def configuration_of(
         arguments=tuple(words),
         text=lambda name: reach.text(name, command, program.script.path),
         pairs=parse_arguments(words, key_value=True).settings,
-        is_open=is_open or len(texts) < len(words),
+        is_open=is_open,
         function=_function(reach, words, command),
         configuration=_table(composition) if composition else None,
         world_size=launcher.world_size if launcher is not None else None,

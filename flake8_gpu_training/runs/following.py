@@ -66,8 +66,8 @@ class World:
     unknown. ``words``: texts of the arguments, at ``places``; ``pairs``: ``name=value`` ones.
     ``configuration``: what Hydra composes. ``document``: the project's document by name, as
     seen from a file; ``source``: the bytes of a Python file, ``tree`` its syntax tree;
-    ``module``: path of a module,
-    by its name, level (-1: the name is a path) and the file that imports it.
+    ``module``: path of a module, by its name, level (-1: the name is a path) and the file that
+    imports it.
     """
 
     options: Mapping[str, Setting]
@@ -90,6 +90,11 @@ class World:
     """Number of ranks, when the launcher tells it."""
     local_size: Optional[int] = None
     """Ranks on one node."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some text of the command line is not known, be it only a flag's value."""
+        return self.is_open or len(self.words) < len(self.arguments)
 
 
 @dataclass

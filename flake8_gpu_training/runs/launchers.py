@@ -35,7 +35,7 @@ _TORCHRUN_SWITCHES = frozenset(
 )
 _PYTHON_VALUE_FLAGS = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
-_ASKS = frozenset({"--help", "-h", "--version"})
+_ASKS = frozenset({"--help", "-h"})
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)(?:\d(?:\.\d+)?)?(?:\.exe)?")
 _PYTHON_RAW = re.compile(r"\$\{?\w*PYTHON\w*(?::?[-=].*)?\}?", re.IGNORECASE)
 
@@ -207,7 +207,7 @@ def _known_as(launch: Launch, framework: str, kind: RunKind) -> Launch:
 def read_launch(command: Command) -> Optional[Launch]:
     """``command`` as a launch, or None when it starts no Python program we follow."""
     words = command.words
-    if not words or _ASKS.intersection(word.text for word in words):
+    if not words or _only_asks(words):
         return None
     name = posixpath.basename(words[0].text)
     if _PYTHON.fullmatch(words[0].text) or _PYTHON_RAW.fullmatch(words[0].raw):
@@ -256,6 +256,15 @@ def _devices(value: Any) -> Any:
     if value == -1:
         return "gpu"
     return Unknown("devices=auto") if value == "auto" else value
+
+
+def _only_asks(words: Sequence[Word]) -> bool:
+    """Whether a command is asked for its help or version instead of doing its work.
+
+    ``--version v1`` is a script's own flag with a value.
+    """
+    texts = [word.text for word in words]
+    return bool(_ASKS.intersection(texts)) or texts[-1] == "--version"
 
 
 def _colossalai(command: Command, words: Sequence[Word]) -> Optional[Launch]:

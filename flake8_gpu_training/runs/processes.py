@@ -52,6 +52,8 @@ def _spawning(
         value = len(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         value = Unknown(f"processes of {call.name}")
+    elif call.conditions and call.name in _SPAWNERS:
+        value = Unknown(f"{call.name} in a branch", (value, 1))
     count: Any = 1 if nodes is None else nodes.value
     return dataclasses.replace(
         launcher,

@@ -21,6 +21,7 @@ from flake8_gpu_training.facts import (
     PythonFile,
     Setting,
     Unknown,
+    Word,
     known,
 )
 from flake8_gpu_training.runs.model import RunKind
@@ -497,6 +498,28 @@ def assignments_of(file: PythonFile) -> dict[str, Setting]:
         for name, setting in file.bindings.items()
         if "." not in name
     }
+
+
+def added_words(program: Program) -> tuple[Word, ...]:
+    """Arguments that a script gives itself: ``sys.argv.append("--bf16")`` and ``extend``."""
+    found: list[Word] = []
+    for call in program.script.calls:
+        if call.name not in ("sys.argv.append", "sys.argv.extend") or not call.positional:
+            continue
+        argument = call.positional[0]
+        value = argument.value if call.method == "extend" else [argument.value]
+        if call.conditions or not isinstance(value, (list, tuple)):
+            # Raw text that reads as more arguments: nothing is certain then.
+            found.append(Word(Unknown("arguments added to sys.argv"), call.location, "$ARGS"))
+            continue
+        found += [_own_word(item, argument) for item in value]
+    return tuple(found)
+
+
+def _own_word(value: Any, argument: Argument) -> Word:
+    if isinstance(value, str):
+        return Word(value, argument.location)
+    return Word(Unknown(argument.text), argument.location, f'"{argument.text}"')
 
 
 def switches_of(program: Program) -> frozenset[str]:

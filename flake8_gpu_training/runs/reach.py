@@ -67,7 +67,7 @@ class Reach:
                 return None
             names = [match.group(1)]
         for name in names:
-            found = self.file(name, command) or self._somewhere(name, command)
+            found = self.file(name, command) or self._elsewhere(name, command)
             if found is not None and isinstance(self.project.read(found), PythonFile):
                 return found
         installed = self.console.get(posixpath.basename(text))
@@ -78,13 +78,32 @@ class Reach:
         """Module and function of the commands that the project installs."""
         return console_scripts(self.project)
 
-    def _somewhere(self, name: str, command: Command) -> Optional[str]:
-        """For a command that stands in no file: it may be given in any folder."""
-        if command.location.path in self._paths:
-            return None
+    def _elsewhere(self, name: str, command: Command) -> Optional[str]:
+        """A script that is not where the command looks for it.
+
+        A command that stands in no file may be given in any folder; one in a file is started
+        in a folder below it, when only one has such a script; an absolute path may lead to
+        where the project lies on another machine.
+        """
+        if posixpath.isabs(name):
+            return self._relocated(name)
         ending = f"/{posixpath.normpath(name)}"
+        if command.location.path in self._paths:
+            folder = posixpath.dirname(command.location.path)
+            below = [p for p in self._paths if p.endswith(ending) and p.startswith(folder)]
+            return below[0] if len(below) == 1 else None
         within = [path for path in self._paths if path.endswith(ending)]
         return min(within, key=lambda path: (path.count("/"), path), default=None)
+
+    def _relocated(self, name: str) -> Optional[str]:
+        """``/home/me/project/train.py``: what follows the project's name, or two parts of it."""
+        parts = posixpath.normpath(name).split("/")
+        own = self.project.root.name
+        for at in range(2, len(parts)):
+            path = "/".join(parts[at:])
+            if path in self._paths and (parts[at - 1] in own or at < len(parts) - 1):
+                return path
+        return None
 
     def file(self, name: str, command: Optional[Command], near: str = "") -> Optional[str]:
         """The project file ``name`` as ``command`` sees it, else as seen from ``near``."""

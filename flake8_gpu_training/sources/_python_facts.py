@@ -214,7 +214,7 @@ class FactBuilder:
             or is_constructor(method)
             or name in _ALWAYS
             or (method == "map" and name != "map")
-            or name.startswith(("subprocess.", "os.environ."))
+            or name.startswith(("subprocess.", "os.environ.", "sys.argv."))
             or exchanges_attention(method)
             or (loop is not None and method in draft.scope.top().definitions)
         )

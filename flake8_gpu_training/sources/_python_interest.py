@@ -82,7 +82,7 @@ CALLS = frozenset(
     enable_vae_tiling enable_tiling enable_slicing set_attention_backend add_argument
     add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults
     parse_args parse_known_args parse_args_into_dataclasses option argument getenv Popen
-    check_call check_output autocast GradScaler init_process_group new_group
+    check_call check_output spawn autocast GradScaler init_process_group new_group
     set_float32_matmul_precision DistributedDataParallel FullyShardedDataParallel DataParallel
     fully_shard FSDP DDP parallelize_module init_device_mesh checkpoint checkpoint_sequential
     apply_activation_checkpointing checkpoint_wrapper context_parallel
@@ -154,6 +154,7 @@ TRACES = (
     "deepspeed_config",
     "attn_implementation =",
     ".forward =",
+    "sys.argv",
     ".map(",
     "Image.open(",
     "np.load(",

@@ -126,6 +126,9 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
     "nvidia-docker": _Wrapper(_DOCKER, 1, subcommands=("run", "exec")),
     "singularity": _Wrapper(_SINGULARITY, 1, subcommands=("exec", "run")),
     "apptainer": _Wrapper(_SINGULARITY, 1, subcommands=("exec", "run")),
+    # A wrapper that names the image itself, as the clusters of CSC have it.
+    "singularity_wrapper": _Wrapper(_SINGULARITY, subcommands=("exec", "run")),
+    "apptainer_wrapper": _Wrapper(_SINGULARITY, subcommands=("exec", "run")),
     "uv": _Wrapper(_UV, subcommands=("run",)),
     "poetry": _Wrapper(_flags("-C --directory -P --project"), subcommands=("run",)),
     "pipenv": _Wrapper(subcommands=("run",)),
