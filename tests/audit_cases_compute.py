@@ -710,7 +710,7 @@ OVERLAP = (
         "comm-overlap",
         ADVISED,
         "Megatron-LM",
-        megatron_lm("--bf16"),
+        megatron_lm("--bf16 --use-mcore-models"),
         writes="--overlap-grad-reduce",
     ),
     Case(
@@ -720,6 +720,7 @@ OVERLAP = (
         megatron_swift("tuner_type full"),
         writes="--overlap_grad_reduce true",
     ),
+    Case("comm-overlap", UNKNOWN, "Megatron-LM old", megatron_lm("--bf16")),
     Case("comm-overlap", NA, "PyTorch", launched(vision(), ONE, ONE_CARD), "one GPU"),
     Case("comm-overlap", NA, "ms-swift", swift("", before="CUDA_VISIBLE_DEVICES=0 "), "one GPU"),
     Case("comm-overlap", NA, "Lightning", lightning("devices=1"), "one GPU"),

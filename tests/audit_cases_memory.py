@@ -276,7 +276,11 @@ FP8 = (
         writes="--fp8_format",
     ),
     Case(
-        "fp8-training", ADVISED, "Megatron-LM", megatron_lm("--bf16", H100), writes="--fp8-format"
+        "fp8-training",
+        ADVISED,
+        "Megatron-LM",
+        megatron_lm("--bf16 --use-mcore-models", H100),
+        writes="--fp8-format",
     ),
     Case("fp8-training", OFF, "HF Trainer", launched(trainer("bf16=True"), TORCHRUN, H100)),
     Case("fp8-training", NA, "ms-swift", swift("torch_dtype bfloat16", A100), "FP8"),

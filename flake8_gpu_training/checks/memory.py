@@ -33,7 +33,7 @@ from flake8_gpu_training.checks.sharding import lighter_fit
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.memory import estimate
+from flake8_gpu_training.memory import MemoryEstimate, estimate
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.stages import lowest_fit
 
@@ -83,6 +83,8 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     held = estimate(run)
     if held is not None and held.fits is True and not run.hardware.weak:
         return off(Text("不重计算也放得下", "the activations fit as they are"), setting)
+    if run.value("megatron") is True and not setting.explicit and not _is_short(held):
+        return off(Text("Megatron 切分激活，是否不足未知", "Megatron splits the activations"))
     if text(run, "tuning") not in _USUAL_TUNING:
         return off(Text("该微调方式不支持激活重计算", "this tuning does not go with it"))
     if length is None and size < _LARGE_BILLIONS:
@@ -108,6 +110,11 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
         at=setting,
         priority=Priority.HIGH if long else Priority.MEDIUM,
     )
+
+
+def _is_short(held: Optional[MemoryEstimate]) -> bool:
+    """Whether the estimate says that memory is short."""
+    return held is not None and held.fits is False
 
 
 def _shown(length: Optional[float]) -> tuple[str, str]:

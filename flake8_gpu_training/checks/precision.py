@@ -14,6 +14,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    imported,
     keyword_change,
     of_training,
     off,
@@ -35,6 +36,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting, Unknown
 from flake8_gpu_training.frameworks.hub_models import dtype_asked
+from flake8_gpu_training.frameworks.megatron import is_recent
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -347,6 +349,14 @@ def _weights_may_be_half(run: Run) -> bool:
 # --- GPU202 ---------------------------------------------------------------------------
 
 
+_FP8_OF_SWIFT = {"fp8_format": "e4m3", "fp8_recipe": "blockwise"}
+
+
+def _takes_fp8(run: Run) -> bool:
+    """Whether the run's Megatron is known to have the flag: ms-swift's has."""
+    return run.framework == "swift" or is_recent(run)
+
+
 @of_training()
 def _fp8(run: Run) -> Judgement:
     setting = run.practice("precision")
@@ -368,18 +378,18 @@ def _fp8(run: Run) -> Judgement:
         return seen(called)
     found = imports(run, "msamp")
     if found is not None:
-        return on(f"import {found.dotted}")
+        return imported(found)
     if not setting.known and "fp8" not in getattr(setting.value, "candidates", ("fp8",)):
         return off(Text("未用 FP8", "FP8 is off"))
     if not setting.known:
         return cannot_tell(setting)
-    if has_fp8(run) is True and run.value("megatron") is True:
+    if has_fp8(run) is True and run.value("megatron") is True and _takes_fp8(run):
         answer = advise(
             run,
             f"{name} multiplies FP8 twice as fast as BF16; test convergence first",
             Text(f"{name} 上用 BF16 训练", f"BF16 on {name}"),
             Text("可在 Megatron 后端试用 FP8（先验证收敛）", "try FP8 (check convergence first)"),
-            parameters={"fp8_format": "e4m3", "fp8_recipe": "blockwise"},
+            parameters=_FP8_OF_SWIFT if run.framework == "swift" else {"fp8_format": "hybrid"},
         )
         return with_edits(answer)  # whether the loss converges has to be tested
     return off(Text("未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛", "FP8 is off; needs a test"))

@@ -13,6 +13,7 @@ from flake8_gpu_training.frameworks.reading import (
     is_off,
     is_true,
     number,
+    parsed,
     practice,
 )
 from flake8_gpu_training.runs.model import Model, Run, RunKind
@@ -48,9 +49,7 @@ SPELLINGS: Mapping[str, Spelling] = {
     "pipeline_parallel": Spelling("pipeline_model_parallel_size", default=1, source=_ARGUMENTS),
     "sequence_parallel": Spelling("context_parallel_size", default=1, source=_ARGUMENTS),
     "expert_parallel": Spelling("expert_model_parallel_size", default=1, source=_ARGUMENTS),
-    "overlap_comm": Spelling(
-        "overlap_grad_reduce", default=False, source=f"{_ARGUMENTS}: overlap_grad_reduce False"
-    ),
+    "overlap_comm": Spelling("overlap_grad_reduce"),
     "optimizer": Spelling("optimizer", default="adam", source=f"{_ARGUMENTS}: optimizer adam"),
     "dataloader_workers": Spelling("num_workers", default=2, source=f"{_ARGUMENTS}: num_workers 2"),
     "save_steps": Spelling("save_interval", aliases=("persistent_save_interval",)),
@@ -70,6 +69,39 @@ def is_megatron_lm(run: Run) -> bool:
     if run.framework != "generic" or run.kind is not RunKind.TRAIN:
         return False
     return is_known_by(run.settings.keys())
+
+
+# Flags that came with core 0.5 (November 2023) or later, as --overlap-grad-reduce did.
+_RECENT = (
+    "attention_backend",
+    "ckpt_format",
+    "cross_entropy_loss_fusion",
+    "dist_ckpt_format",
+    "fp8_format",
+    "overlap_grad_reduce",
+    "overlap_param_gather",
+    "transformer_impl",
+    "use_dist_ckpt",
+    "use_mcore_models",
+    "use_megatron_fsdp",
+    "use_torch_fsdp2",
+)
+
+
+def is_recent(run: Run) -> bool:
+    """Whether the flags are of a Megatron-LM from core 0.5 on: older ones, and many forks, know
+    neither overlap_grad_reduce nor fp8_format."""
+    pinned = run.versions.get("megatron-core", "")
+    is_new = bool(pinned) and parsed(pinned) >= (0, 5)
+    return is_new or any(name in run.settings for name in _RECENT)
+
+
+def trains(names: Collection[str]) -> bool:
+    """Whether Megatron's flags of these names are those of training, not of sampling."""
+    return any(name in names for name in _TRAINING)
+
+
+_TRAINING = ("lr", "train_iters", "train_samples", "train_tokens", "epochs")
 
 
 def is_known_by(names: Collection[str]) -> bool:
@@ -140,6 +172,9 @@ def practices(run: Run) -> dict[str, Setting]:
     found.update(_precision(run))
     found.update(_attention(run))
     found.update(_sharding(run))
+    if is_recent(run) and find(run, "overlap_grad_reduce") is None:
+        note = f"{_ARGUMENTS}: overlap_grad_reduce False"
+        found.update(by_default(run, "overlap_comm", False, note))
     found.update(_loading(run))
     found.update(_data(run))
     found.update(_accumulation(run))
@@ -270,7 +305,13 @@ def _training(run: Run) -> dict[str, Setting]:
     else:
         value = "wandb" if project is not None else "tensorboard"
         found["report_to"] = practice("report_to", value, tracker)
-    recompute = find(run, "recompute_granularity", "recompute_activations")
+    recompute = find(
+        run,
+        "recompute_granularity",
+        "recompute_activations",
+        "checkpoint_activations",
+        "activations_checkpoint_method",
+    )
     if recompute is not None:
         value = recompute.value
         is_on = not is_off(value) if recompute.known else value

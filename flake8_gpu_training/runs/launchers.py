@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import EMPTY, Command, Setting, Unknown, Word, known
-from flake8_gpu_training.frameworks.megatron import is_known_by
+from flake8_gpu_training.frameworks.megatron import is_known_by, trains
 from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.runs.settings import is_flag, option_name, parse_arguments
 
@@ -193,8 +193,9 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
     script = launch.script.text if launch.script is not None else ""
     if _VIDEOX_FUN.fullmatch(script) and "--train_data_meta" in words:
         return _known_as(launch, "videox_fun", _TRAIN)
-    if is_known_by({option_name(word) for word in words if word.startswith("--")}):
-        return _known_as(launch, "generic", _TRAIN)
+    names = {option_name(word) for word in words if word.startswith("--")}
+    if is_known_by(names):
+        return _known_as(launch, "generic", _TRAIN if trains(names) else _INFER)
     return None
 
 
