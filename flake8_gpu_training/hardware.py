@@ -68,6 +68,10 @@ _NAME = re.compile(
     rf"(?:[ ]*[x×*][ ]*(?P<after>\d{{1,2}})(?![a-z0-9.]))?",
     re.IGNORECASE,
 )
+# What every name has, found fast: most comments have nothing of it.
+_HINT = re.compile(r"[abhlmpvt](?:i)?\d{1,3}|[2345]0[5-9]0|910|titan|rtx")
+_MACHINE_HINTS = ("xlarge", ".metal", "gpu-", "g2-", "_v3", "_v4", "_v5")
+_LONGEST = 4096  # characters of a text that are looked at
 _INSTANCE = re.compile(
     r"(?i)(?:ml\.)?(?P<type>(?:p[3-6]|g[456])[a-z0-9-]*\.(?:\d*xlarge|metal)"
     r"|[ag][2-4]-[a-z]+-\d{1,2}g?"
@@ -101,11 +105,11 @@ def architecture_named(text: str) -> Optional[str]:
 
 def named(text: str) -> Optional[NamedGpu]:
     """The GPUs that a text about hardware names: a resource request, a label, a machine type."""
-    machine = _machine(text)
+    machine = _machine(text[:_LONGEST])
     if machine is not None:
         return machine
-    matches = [match for match in _NAME.finditer(text) if _stands_alone(text, match)]
-    return _agreed(matches) if matches else _generation(text)
+    matches = [match for match in _names_in(text) if _stands_alone(text, match)]
+    return _agreed(matches) if matches else _generation(text[:_LONGEST])
 
 
 def noted(text: str) -> Optional[NamedGpu]:
@@ -115,11 +119,16 @@ def noted(text: str) -> Optional[NamedGpu]:
     bare number or a short name counts only beside a number of GPUs, a memory size, or a word
     about GPUs.
     """
-    machine = _machine(text)
+    machine = _machine(text[:_LONGEST])
     if machine is not None:
         return machine
-    found = [match for match in _NAME.finditer(text) if _is_a_word(text, match)]
+    found = [match for match in _names_in(text) if _is_a_word(text, match)]
     return _agreed([match for match in found if _is_meant(text, match)])
+
+
+def _names_in(text: str) -> Iterator[re.Match[str]]:
+    start = text[:_LONGEST]
+    return _NAME.finditer(start) if _HINT.search(start.lower()) else iter(())
 
 
 def of_generation(architecture: str) -> tuple[Gpu, ...]:
@@ -135,6 +144,9 @@ def _generation(text: str) -> Optional[NamedGpu]:
 
 def _machine(text: str) -> Optional[NamedGpu]:
     """A cloud's machine type (``p4d.24xlarge``); nothing when several are named."""
+    lower = text.lower()
+    if not any(hint in lower for hint in _MACHINE_HINTS):
+        return None
     kinds = [_instance(match["type"]) for match in _INSTANCE.finditer(text)]
     found = {kind for kind in kinds if kind is not None}
     if len(found) != 1:
