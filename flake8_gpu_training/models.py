@@ -48,6 +48,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
 _KIND = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-a(\d+(?:\.\d+)?)b(?![a-z0-9])")
+# Llama 4 and OLMoE name what works on a token first: 17B-16E, 1B-7B.
+_WORKING = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-(?:\d+e|(\d+(?:\.\d+)?)b)(?![a-z0-9])")
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[._]\d+)?)(b|m)(?![a-z0-9])")
 
 
@@ -71,7 +73,7 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
         kind=kind,
         parameters=total,
         active_parameters=active,
-        is_moe=_MIXTURE.search(short) is not None or _ACTIVE.search(short) is not None,
+        is_moe=any(p.search(short) is not None for p in (_MIXTURE, _ACTIVE, _WORKING)),
         is_hf_family=kind in ("LLM", "MLLM"),
         source="size in the model's name" if total else "the model's name",
     )
@@ -103,6 +105,11 @@ def _size(short: str) -> tuple[Optional[int], Optional[int]]:
     active = _ACTIVE.search(short)
     if active:
         return _billions(active.group(1)), _billions(active.group(2))
+    working = _WORKING.search(short)
+    if working:
+        return _billions(working.group(2)) if working.group(2) else None, _billions(
+            working.group(1)
+        )
     if _MIXTURE.search(short):
         # 8x7B shares attention among experts: the product is not the size.
         return None, None

@@ -119,6 +119,8 @@ def test_names_without_a_known_shape_give_kind_and_size_only(name, kind, paramet
         ("Wan-AI/Wan2.2-TI2V-5B", "video", 5_000, 5_000, 30),
         ("black-forest-labs/FLUX.1-dev", "image", 12_000, 12_000, 57),
         ("stable-diffusion-v1-5/stable-diffusion-v1-5", "image", 860, 860, None),
+        ("Qwen/Qwen-Image-Edit-2509", "image", 20_000, 20_000, None),
+        ("Tongyi-MAI/Z-Image-Turbo", "image", 6_150, 6_150, 30),
         ("google-bert/bert-base-uncased", "encoder", 110, 110, 12),
         ("bert-base-chinese", "encoder", 103, 103, 12),
         ("torchvision/resnet50", "vision", 25.56, 25.56, None),
@@ -133,6 +135,19 @@ def test_models_that_are_no_decoders_have_their_published_size(
     assert (model.kind, model.layers) == (kind, layers)
     assert (model.parameters, model.active_parameters) == (millions * 1e6, active * 1e6)
     assert not model.is_moe
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "active"),
+    [
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", None, 17_000_000_000),
+        ("allenai/OLMoE-1B-7B-0924", 7_000_000_000, 1_000_000_000),
+    ],
+)
+def test_names_that_tell_what_works_on_a_token(name, parameters, active):
+    model = model_of(name)
+    assert (model.parameters, model.active_parameters) == (parameters, active)
+    assert model.is_moe
 
 
 def test_a_turbo_of_another_size_is_not_taken_for_the_large_one():
