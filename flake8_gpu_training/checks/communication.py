@@ -114,6 +114,10 @@ def _overlap(run: Run) -> Judgement:
         return _overlap_of_ddp(run, setting)
     if not setting.known:
         return cannot_tell(setting)
+    if _is_piped(run):
+        return cannot_apply(
+            Text("DeepSpeed 流水线并行不支持通信重叠", "DeepSpeed's pipelines do not overlap")
+        )
     if run.deepspeed is None:
         return off(
             Text(
@@ -130,6 +134,12 @@ def _overlap(run: Run) -> Judgement:
         snippet=Snippet('set "overlap_comm": true', change.text, change.language, change.edits),
         at=setting if setting.explicit else _section(run.deepspeed),
     )
+
+
+def _is_piped(run: Run) -> bool:
+    """Whether DeepSpeed turns the overlap off by itself (deepspeed 0.19.6 runtime/engine.py)."""
+    made = first_call(run, ".PipelineModule")
+    return made is not None or (number(run, "pipeline_parallel") or 1) > 1
 
 
 def _section(document: Document) -> Optional[Setting]:
@@ -326,6 +336,9 @@ def _searching_no_more(run: Run, call: Optional[Call]) -> Optional[Snippet]:
     return Snippet("drop find_unused_parameters=True", change.text, "python", change.edits)
 
 
+_SYNC_SWITCH = ".require_backward_grad_sync"  # what no_sync() sets
+
+
 @of_training()
 def _no_sync(run: Run) -> Judgement:
     call = next((c for c in calls(run, _DDP) if not c.is_open), None)
@@ -333,6 +346,8 @@ def _no_sync(run: Run) -> Judgement:
     if call is None or run.framework != "generic" or steps is None or steps <= 1:
         return no_mistake()
     if first_call(run, ".no_sync", ".accumulate", ".set_requires_gradient_sync") is not None:
+        return no_mistake()
+    if any(a.name.endswith(_SYNC_SWITCH) for file in run.python for a in file.attributes):
         return no_mistake()
     return _advise_no_sync(run, call, int(steps))
 

@@ -13,6 +13,7 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import megatron, mmengine, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.accumulation import accumulation_by_hand
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.colossalai import practices_of_booster
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
@@ -677,6 +678,9 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     setting = find(program.run, name, "accumulation_steps", "grad_accum_steps")
     if setting is not None:
         return {name: practice(name, setting.value, setting)}
+    by_hand = accumulation_by_hand(program.run)
+    if by_hand is not None:
+        return {name: by_hand}
     if program.silent("accum", "deepspeed") and not program.is_launch_open():
         return _absent(name, 1, "no gradient accumulation in the code")
     return {}

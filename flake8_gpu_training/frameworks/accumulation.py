@@ -1,0 +1,101 @@
+"""Gradient accumulation by hand: ``if step % n == 0: optimizer.step()`` in a training loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import (
+    Call,
+    Condition,
+    Loop,
+    Origin,
+    PythonFile,
+    Setting,
+    Unknown,
+    known,
+)
+from flake8_gpu_training.frameworks.reading import find, number
+from flake8_gpu_training.runs.model import Run
+
+_NAME = "gradient_accumulation_steps"
+_OPTIMIZER = re.compile(r"(?i)(?:optim\w*|scaler|(?:^|_)opt)$")
+_DIVISOR = r"%\s*\(?\s*([A-Za-z_][\w.]*|\d+)[\s)]*"
+_COMES_OUT = re.compile(_DIVISOR + "==")
+_DIFFERS = re.compile(_DIVISOR + "!=")
+_REMAINS = re.compile(r"[^=<>!]*" + _DIVISOR)
+
+
+def accumulation_by_hand(run: Run) -> Optional[Setting]:
+    """Steps between two updates, when every update of every loop waits for the same number.
+
+    A loop in which one optimizer steps each time and another now and then (a GAN's) does not
+    accumulate.
+    """
+    found: list[Setting] = []
+    for file in run.python:
+        updates = [call for call in file.calls if _updates(call)]
+        for loop in dict.fromkeys(call.loop for call in updates if call.loop is not None):
+            settings = [_waits(run, file, call) for call in updates if call.loop == loop]
+            if any(setting is None for setting in settings) or not _adds_up(file, loop):
+                return None
+            found.extend(setting for setting in settings if setting is not None)
+    if not found:
+        return None
+    values = {repr(setting.value) for setting in found}
+    if len(values) > 1 or not known(found[0].value):
+        return Setting(_NAME, Unknown("the loop decides"), found[0].location, Origin.CONSTRUCTOR)
+    return found[0]
+
+
+def _updates(call: Call) -> bool:
+    receiver = call.name.rpartition(".")[0]
+    return call.method == "step" and _OPTIMIZER.search(receiver) is not None
+
+
+def _adds_up(file: PythonFile, loop: Loop) -> bool:
+    """Whether the loop computes gradients at every step, whatever the updates wait for."""
+    return any(
+        call.method == "backward" and call.loop == loop and not call.guarded for call in file.calls
+    )
+
+
+def _waits(run: Run, file: PythonFile, call: Call) -> Optional[Setting]:
+    """What the update waits for; None when it does not wait."""
+    for condition in call.conditions:
+        divisor = _divisor(condition)
+        if divisor or "%" in condition.text:
+            value = _value(run, file, call, divisor) if divisor else Unknown(condition.text)
+            note = condition.text if condition.holds else f"not {condition.text}"
+            return Setting(_NAME, value, condition.location, Origin.CONSTRUCTOR, f"if {note}")
+    return None
+
+
+def _divisor(condition: Condition) -> str:
+    """``n`` where the branch is taken once in ``n`` steps; empty when it is another branch."""
+    text, holds = condition.text.strip(), condition.holds
+    if text.startswith("not "):
+        text, holds = text[len("not ") :], not holds
+    match = _COMES_OUT.search(text) if holds else _DIFFERS.search(text) or _REMAINS.fullmatch(text)
+    return match.group(1) if match is not None else ""
+
+
+def _value(run: Run, file: PythonFile, call: Call, text: str) -> Any:
+    if text.isdigit():
+        return int(text)
+    for value in _candidates(run, file, call, text):
+        figure = number(value) if known(value) else None
+        return int(figure) if figure is not None and figure >= 1 else Unknown(text)
+    return Unknown(text)
+
+
+def _candidates(run: Run, file: PythonFile, call: Call, text: str) -> Iterator[Any]:
+    for name in (f"{call.scope}.{text}", text):
+        bound = file.bindings.get(name)
+        if bound is not None:
+            yield bound.value
+    if "." in text:
+        setting = find(run, text.rpartition(".")[2])
+        if setting is not None:
+            yield setting.value
