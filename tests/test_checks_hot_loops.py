@@ -178,6 +178,34 @@ def test_blocking_copies_are_reported_where_batches_are_pinned() -> None:
 
 
 @pytest.mark.parametrize(
+    ("pinned", "before", "expected"),
+    [
+        ("True", "", 1),
+        ("False", "", 0),
+        ("pin", "", 0),
+        ("True", "rows = accelerator.prepare(make_rows())", 0),
+        ("True", "rest = DataLoader(dataset, 8, shuffle=True)", 0),
+    ],
+)
+def test_a_loader_under_another_name_is_pinned_when_all_are(
+    pinned: str, before: str, expected: int
+) -> None:
+    text = f"""\
+import torch
+from torch.utils.data import DataLoader
+
+def make_rows():
+    return DataLoader(dataset, 8, shuffle=True, num_workers=4, pin_memory={pinned})
+
+{before}
+for batch in train_loader:
+    loss = model(batch.to("cuda"))
+    loss.backward()
+"""
+    assert len(findings(runs_alone(text), "GPU550")) == expected
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "targets = targets.to(device, non_blocking=True)",
@@ -284,7 +312,7 @@ def called(code: str, body: str, line: str = MEASURED) -> list[tuple[int, str]]:
 def test_a_stall_in_a_function_that_the_loop_calls_names_the_loop(code: str, body: str) -> None:
     ((line, message),) = called(code, body)
     assert line == BODY
-    assert message.endswith("(measure() is called from the loop at train.py:10)")
+    assert message.endswith("(measure() is called from the loop in line 10)")
 
 
 @pytest.mark.parametrize(
@@ -486,7 +514,7 @@ def test_lightnings_training_step_and_what_it_calls(
     found = findings(runs_alone(text), code)
     assert [finding.location.line for finding in found] == expected
     if shared != "pass":
-        assert found[0].message.endswith("(shared() is called from training_step() at train.py:11)")
+        assert found[0].message.endswith("(shared() is called from training_step() in line 11)")
 
 
 @pytest.mark.parametrize("method", ["compute_loss", "training_step"])
@@ -514,5 +542,5 @@ Distilling(model.cuda(), args).train()
 """
     fetched = findings(runs_alone(text), "GPU350")
     assert [finding.location.line for finding in fetched] == [5]
-    assert f"called from {method}() at train.py:8" in fetched[0].message
+    assert f"called from {method}() in line 8" in fetched[0].message
     assert [f.location.line for f in findings(runs_alone(text), "GPU354")] == [17]

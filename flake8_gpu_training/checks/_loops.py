@@ -40,8 +40,10 @@ class Step:
         """``message``, which names the loop unless the call stands in it."""
         if self.via is None:
             return message
-        steps = f"{self.loop.iterable}()" if self.loop.iterable in STEP_METHODS else "the loop"
-        return f"{message} ({self.via.method}() is called from {steps} at {self.loop.location})"
+        place = self.loop.location
+        where = f"in line {place.line}" if place.path == self.call.location.path else f"at {place}"
+        loop = f"{self.loop.iterable}()" if self.loop.iterable in STEP_METHODS else "the loop"
+        return f"{message} ({self.via.method}() is called from {loop} {where})"
 
     @property
     def takes_host_values(self) -> bool:

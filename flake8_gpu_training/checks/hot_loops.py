@@ -10,8 +10,8 @@ from typing import Callable, Optional
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import no_mistake, of_training
 from flake8_gpu_training.checks._loaders import training_loaders, write_call
-from flake8_gpu_training.checks._loops import Step, hot_programs, steps
-from flake8_gpu_training.checks._programs import keyword
+from flake8_gpu_training.checks._loops import STEP_METHODS, Step, hot_programs, steps
+from flake8_gpu_training.checks._programs import first_call, keyword
 from flake8_gpu_training.checks._scale import is_trainer_class
 from flake8_gpu_training.checks.base import (
     Check,
@@ -23,7 +23,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, PythonFile
+from flake8_gpu_training.facts import Call, Loop, PythonFile
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -270,17 +270,29 @@ def _synced_logs(run: Run) -> Iterator[Finding]:
 
 
 def _blocking_copies(run: Run) -> Iterator[Finding]:
-    loaders = training_loaders(run)
-    pinned = {x.call.assigned_to for x in loaders if x.value("pin_memory", False) is True}
     for step in steps(run, "to", "cuda"):
         call = step.call
-        if step.loop.iterable in pinned and _copies_blocking(call) and _is_passed_on(step):
+        if _copies_blocking(call) and _is_passed_on(step) and _is_pinned(run, step.loop):
             change = write_call(run, call, {"non_blocking": True})
             message = (
                 f"{_receiver(call)}.{call.method}(...) waits for the copy of a pinned batch; "
                 "pass non_blocking=True"
             )
             yield Finding(call.location, step.told(message), change)
+
+
+def _is_pinned(run: Run, loop: Loop) -> bool:
+    """Whether a loop's batches are pinned: those of its loader, by its name, or of all loaders.
+
+    A trainer, and a loader that Accelerate prepares, copy the batch themselves.
+    """
+    loaders = training_loaders(run)
+    pinned = [loader for loader in loaders if loader.value("pin_memory", False) is True]
+    if any(loader.call.assigned_to == loop.iterable for loader in pinned):
+        return True
+    if loop.iterable in STEP_METHODS or first_call(run, ".prepare") is not None:
+        return False
+    return bool(pinned) and len(pinned) == len(loaders) and loop.over_batches
 
 
 def _is_passed_on(step: Step) -> bool:
