@@ -257,3 +257,14 @@ def test_make_that_calls_make_is_followed(runs_in: MakeRuns) -> None:
 def test_a_makefile_that_calls_itself_ends(runs_in: MakeRuns) -> None:
     runs = runs_in("make\n", Makefile="all:\n\t$(MAKE) all\n\tpython train.py\n")
     assert runs
+
+
+def test_an_engine_larger_than_a_node_fills_the_nodes_of_its_job(runs_in: MakeRuns) -> None:
+    head = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --gpus-per-node=8\n"
+    runs = runs_in(
+        f"{head}vllm serve m --tensor-parallel-size $SLURM_GPUS_PER_NODE "
+        "--pipeline-parallel-size $SLURM_JOB_NUM_NODES\n"
+    )
+    (run,) = (run for run in runs if run.framework == "vllm")
+    assert size(run) == (8, 2)
+    assert run.hardware.gpus_per_node == 8

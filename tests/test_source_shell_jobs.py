@@ -93,6 +93,24 @@ def test_an_array_has_one_of_its_indices() -> None:
 
 
 @pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ("$SLURM_ARRAY_TASK_ID", ("a", "b")),
+        ("SLURM_ARRAY_TASK_ID + 1", ("b", "c")),
+        ("$((SLURM_ARRAY_TASK_ID * 9))", ()),
+        ("$OTHER", ()),
+    ],
+)
+def test_an_element_at_one_of_several_indices_is_one_of_several(
+    index: str, expected: tuple[str, ...]
+) -> None:
+    text = f"#!/bin/bash\n#SBATCH --array=0,1\nX=(a b c)\npython t.py ${{X[{index}]}}\n"
+    word = started(text).words[-1]
+    assert isinstance(word.value, Unknown)
+    assert word.value.candidates == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("0-6:2", ("0", "2", "4", "6")),

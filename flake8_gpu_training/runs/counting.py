@@ -313,13 +313,20 @@ def _count_server(counter: _Counter) -> tuple[Setting, Setting]:
         place = place or setting.location
         notes.append(said(setting))
     nodes_name = next((n for n in ("nnodes", "node_count") if n in counter.settings), None)
-    nodes = integer(counter.settings[nodes_name]) if nodes_name else 1
+    nodes = integer(counter.settings[nodes_name]) if nodes_name else _nodes_for(counter, total)
     note = ", ".join(notes) or "one GPU unless a parallel size is set"
     origin = Origin.DERIVED if notes else Origin.DEFAULT
     value: Any = total // nodes if nodes and total % nodes == 0 else Unknown("nodes")
     return Setting("processes", value, place, origin, note), _default(
         nodes or Unknown("nodes"), "one node unless set"
     )
+
+
+def _nodes_for(counter: _Counter, total: int) -> int:
+    """Nodes that ``total`` workers fill: more than one when a node of the job has fewer GPUs."""
+    each = integer(counter.scheduler.gpus_per_node)
+    nodes = integer(counter.scheduler.nodes) or 1
+    return total // each if each and each < total <= each * nodes and total % each == 0 else 1
 
 
 def _count_ray(counter: _Counter) -> tuple[Setting, Setting]:

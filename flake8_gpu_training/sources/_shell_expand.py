@@ -339,8 +339,33 @@ class Expander:
             return list(variable.elements)
         index = calculate(part.index or "0", self._text)
         if index is None or not -len(variable.elements) <= index < len(variable.elements):
-            return [(self._unknown(part.raw, part.offset, f"an element of ${name}"),)]
+            choices = self._possible_elements(part.index, variable.elements)
+            return [(self._unknown(part.raw, part.offset, f"an element of ${name}", choices),)]
         return [variable.elements[index]]
+
+    def _possible_elements(self, index: str, elements: Sequence[Value]) -> tuple[str, ...]:
+        """Elements at an index in which one variable is one of several numbers."""
+        open_names = {}
+        for name in dict.fromkeys(_NAME_IN_INDEX.findall(index)):
+            variable = self._state.variables.get(name)
+            value = None if variable is None else variable.plain()
+            if isinstance(value, Unknown) and value.candidates:
+                open_names[name] = value.candidates
+        if len(open_names) != 1:
+            return ()
+        ((open_name, numbers),) = open_names.items()
+        found: list[str] = []
+        for number in numbers:
+            at = calculate(
+                index,
+                lambda n, number=number: (  # type: ignore[misc]
+                    str(number) if n == open_name else self._text(n)
+                ),
+            )
+            if at is None or not 0 <= at < len(elements) or not is_known(elements[at]):
+                return ()
+            found.append(text_of(elements[at]))
+        return tuple(dict.fromkeys(found))
 
     def _argument_value(self, number: int, part: Parameter) -> Optional[list[Value]]:
         if number == 0:
@@ -449,6 +474,7 @@ class Expander:
         return self._derived(made, part.offset)
 
 
+_NAME_IN_INDEX = re.compile(r"[A-Za-z_]\w*")
 _SPECIAL = re.compile(r"['\"\\$`{]")
 _REPLACEMENT = re.compile(r"((?:\\.|[^/\\])+)(?:/(.*))?\Z", re.DOTALL)
 _DEFAULTS = frozenset({":-", "-", ":=", "=", ":+", "+", ":?", "?"})
