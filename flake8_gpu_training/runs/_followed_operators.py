@@ -45,15 +45,14 @@ _COMPARED: Mapping[type, Callable[[Any, Any], Any]] = {
 
 def text_of(node: ast.AST) -> str:
     """The expression's source on one line, in Python's own spelling."""
-    known_text: Optional[str] = getattr(node, _TEXT, None)
-    if known_text is not None:
-        return known_text
+    known_as = getattr(node, "_text", None)
+    if isinstance(known_as, str):  # a tree is gone through for each run
+        return known_as
     try:
         text = ast.unparse(node)[:200]
     except (RecursionError, ValueError, AttributeError):
         text = "an expression"
-    # Expressions are gone through again and again, and writing one out is slow.
-    setattr(node, _TEXT, text)
+    node._text = text  # type: ignore[attr-defined]
     return text
 
 

@@ -190,7 +190,7 @@ class _Composer:
             if entry.name == "_self_":
                 self._own(document, package)
             elif entry.is_override:
-                self.found.setdefault(_folder(entry, group), entry.value)
+                self.found.setdefault(_keys(entry, _folder(entry, group))[0], entry.value)
             else:
                 self._default(entry, group, package, depth)
         if not any(entry.name == "_self_" for entry in entries):
@@ -218,7 +218,7 @@ class _Composer:
         folder = _folder(entry, group)
         inner = entry.name.lstrip("/").replace("/", ".")
         value = self._choice(entry, folder)
-        if folder in self.deleted or value is None:
+        if value is None or self.deleted.intersection(_keys(entry, folder)):
             return
         lead = "" if entry.name.startswith("/") or not package else f"{package}."
         target = _target(entry, f"{lead}{inner}", package)
@@ -230,13 +230,11 @@ class _Composer:
 
     def _choice(self, entry: _Default, folder: str) -> Any:
         """The file of a group: the command line wins over ``override`` entries."""
-        names = [f"{folder}@{entry.package}"] if entry.package else []
-        names += [folder, folder.replace("/", ".")]
-        for name in names:
+        for name in _keys(entry, folder):
             if name in self.overrides:
                 self.chosen.add(name)
                 return self.overrides[name].value
-        return self.overridden.get(folder, entry.value)
+        return self.overridden.get(_keys(entry, folder)[0], entry.value)
 
     def _package(self, path: str, package: str) -> str:
         match = _PACKAGE.search(self.head(path))
@@ -268,6 +266,13 @@ class _Default:
     package: str = ""
     is_override: bool = False
     is_optional: bool = False
+
+
+def _keys(entry: _Default, folder: str) -> tuple[str, ...]:
+    """Names by which overrides mean an entry: its group, and its package when that is another."""
+    if entry.package not in ("", "_group_", folder.replace("/", ".")):
+        return (f"{folder}@{entry.package}",)
+    return folder, folder.replace("/", ".")
 
 
 def _folder(entry: _Default, group: str) -> str:
