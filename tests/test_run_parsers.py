@@ -45,7 +45,7 @@ def parser_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def build(name: str, module: str) -> argparse.ArgumentParser:
         monkeypatch.syspath_prepend(str(PROJECTS / name))
-        return importlib.import_module(module).build_parser()  # type: ignore[no-any-return]
+        return importlib.import_module(module).build_parser()
 
     yield build
     for module in set(sys.modules) - before:

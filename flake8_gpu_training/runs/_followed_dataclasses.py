@@ -101,7 +101,7 @@ def _object(follower: Follower, kind: Any, values: Table, kinds: Sequence[Any]) 
         return Table(rest, is_open=True)
     names = field_names(kind)
     own: Mapping[str, Any] = {n: v for n, v in values.entries.items() if n in names}
-    made = follower.instantiate(kind, Given((), own, values.is_open))
+    made: Table = follower.instantiate(kind, Given((), own, values.is_open))
     for name, value in values.entries.items():
         if name not in made.entries:
             made.put(name, value)

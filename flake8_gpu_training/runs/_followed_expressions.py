@@ -332,7 +332,7 @@ class Expressions:
         owner: Any = None
         if isinstance(function, ast.Attribute):
             owner = self.value(function.value, frame)
-        given = self._given(node, frame)
+        given = self.given_to(node, frame)
         self.record(node, given, frame.module.path)
         self.here = frame.module.path
         if isinstance(function, ast.Attribute):
@@ -344,7 +344,8 @@ class Expressions:
             return _super(frame)
         return self.apply(self.value(function, frame), given, node)
 
-    def _given(self, node: ast.Call, frame: Frame) -> Given:
+    def given_to(self, node: ast.Call, frame: Frame) -> Given:
+        """The arguments of a call."""
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
         spread: list[Table] = []

@@ -25,6 +25,7 @@ from flake8_gpu_training.runs._followed import (
     joined_path,
     of_plain,
 )
+from flake8_gpu_training.runs._followed_commands import App, run_function
 from flake8_gpu_training.runs._followed_configs import omegaconf, python_config
 from flake8_gpu_training.runs._followed_methods import method
 from flake8_gpu_training.runs._followed_operators import one_of
@@ -90,6 +91,10 @@ def call(follower: Follower, name: str, given: Given, text: str) -> Any:
     if function is not None:
         return function(follower, given, text)
     last = name.rpartition(".")[2]
+    if name == "typer.Typer":
+        return App()
+    if name in ("typer.run", "fire.Fire"):
+        return run_function(follower, given.get(0, "component"), name.partition(".")[0])
     if is_parser(name):
         return Parser(name, given)
     if _DOCUMENT.fullmatch(name):

@@ -277,8 +277,8 @@ class _Parse:
             self._add(made, option)
         if model.commands is not None:
             commands = model.commands
-            named = {"dest": commands.dest} if commands.dest else {}
-            inner = made.add_subparsers(parser_class=_Quiet, **named)
+            dest = commands.dest or argparse.SUPPRESS
+            inner = made.add_subparsers(parser_class=_Quiet, dest=dest)
             for name, one in commands.parsers.items():
                 sub = inner.add_parser(
                     name,

@@ -37,6 +37,7 @@ from flake8_gpu_training.runs._followed import (
     table_of,
 )
 from flake8_gpu_training.runs._followed_absl import flag_value
+from flake8_gpu_training.runs._followed_commands import command_of, marked
 from flake8_gpu_training.runs._followed_methods import method, table_method
 from flake8_gpu_training.runs._followed_operators import text_of
 from flake8_gpu_training.runs._followed_parsers import (
@@ -444,11 +445,16 @@ class Follower(Statements):
 
     def apply(self, callee: Any, given: Given, node: ast.AST) -> Any:
         """What calling a value gives."""
+        command = command_of(self, callee, given)
+        if command is not None:
+            return command()
         if isinstance(callee, Function):
             return self.invoke(callee, given)
         if isinstance(callee, Class):
             parser = derives_from_parser(callee)
             return Parser(parser, given, callee) if parser else self.instantiate(callee, given)
+        if callee in (External("typer.Option"), External("typer.Argument")):
+            return marked(callee.name, given, node)
         if isinstance(callee, External):
             return library.call(self, callee.name, given, text_of(node))
         return Unknown(text_of(node))

@@ -17,7 +17,8 @@ _TRUE = frozenset({"yes", "true", "t", "y", "1"})
 _FALSE = frozenset({"no", "false", "f", "n", "0"})
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """A Python literal, its tuples as lists."""
     return _listed(ast.literal_eval(text.strip()))
 
 
@@ -45,8 +46,8 @@ _TYPES: Mapping[str, Callable[[str], Any]] = {
     "float": float,
     "bool": bool,
     "str": str,
-    "eval": _literal,
-    "ast.literal_eval": _literal,
+    "eval": literal,
+    "ast.literal_eval": literal,
     "json.loads": json.loads,
     "pathlib.Path": lambda text: str(PurePosixPath(text)),
     "distutils.util.strtobool": _truth,
