@@ -28,6 +28,7 @@ from audit_cases_data import (
     data_module,
     photos,
     prepared,
+    reviews,
     text_trainer,
     tokens,
     trl,
@@ -63,6 +64,7 @@ def _schedule_free() -> Files:
     return files
 
 
+_LABELS = reviews("self.rows[index]")
 SCHEDULE = (
     Case("lr-schedule", ON, "pytorch", photos(), "OneCycleLR"),
     Case(
@@ -109,7 +111,8 @@ SCHEDULE = (
         ),
         "cosine",
     ),
-    Case("lr-schedule", ADVISED, "pytorch", tokens(), "no schedule", "OneCycleLR"),
+    Case("lr-schedule", ADVISED, "pytorch", _LABELS, "no schedule", "OneCycleLR"),
+    Case("lr-schedule", OFF, "pytorch", tokens(), "no schedule"),
     Case("lr-schedule", ADVISED, "accelerate", prepared(), "no schedule", "OneCycleLR"),
     Case("lr-schedule", ADVISED, "lightning", data_module(), "no schedule", "OneCycleLR"),
     Case(

@@ -33,7 +33,10 @@ def opened_per_sample(run: Run) -> Optional[Call]:
 
 
 def decodes_images(run: Run) -> bool:
-    """Whether the program has a library at hand that decodes or augments images."""
+    """Whether the program may decode or augment images: it has a library for that, and its
+    model is not known to take text alone."""
+    if run.model.kind in ("LLM", "encoder", "embedding"):
+        return False
     return imports(run, "torchvision", "PIL", "diffusers", "timm", "cv2", "decord") is not None
 
 

@@ -63,6 +63,7 @@ _WARMUPS = (
     "num_warmup_steps",
     "lr_warmup_epochs",
 )
+_DECAYED = ("LLM", "MLLM", "encoder", "embedding", "vision")
 _SCHEDULE_WORDS = ("schedul", "warmup", "param_group")
 
 
@@ -112,6 +113,8 @@ def _schedule_by_hand(run: Run, setting: Setting) -> Judgement:
         return on(by_hand)
     if not _has_no_schedule(run):
         return cannot_tell(Text("未见学习率调度", "no learning-rate schedule is in sight"))
+    if run.model.kind not in _DECAYED and run.deepspeed is None:
+        return off(_NO_SCHEDULE)  # GANs, agents and toys go without
     return _add_schedule(run)
 
 

@@ -88,7 +88,7 @@ def _loaded(call: Call) -> Optional[Setting]:
         argument = argument or call.keywords.get("pretrained_model_name_or_path")
     elif call.name == "timm.create_model":
         argument = call.positional[0] if call.positional else call.keywords.get("model_name")
-    elif call.name.startswith("torchvision.models.") and call.method.islower():
+    elif call.name == f"torchvision.models.{call.method}" and call.method.islower():
         return Setting("model", call.method, call.location, Origin.CONSTRUCTOR)
     elif call.name.startswith("trl.") and call.method.endswith("Trainer"):
         argument = call.keywords.get("model") or next(iter(call.positional), None)

@@ -498,7 +498,7 @@ def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str],
 
     torch itself is left out: nearly every line of a model calls it, and what matters of it
     is in the table of calls. Of most libraries only classes count; of those in
-    CALLED_LIBRARIES every function does.
+    CALLED_LIBRARIES, and of torchvision's models, every function does.
     """
     names: set[str] = set()
     modules: set[str] = set()
@@ -510,8 +510,12 @@ def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str],
         elif not node.level and node.module and _of_interest(node.module):
             for alias in node.names:
                 name = alias.asname or alias.name
+                if (node.module, alias.name) == ("torchvision", "models"):
+                    modules.add(name)  # functions that make a model
                 wanted = name[:1].isupper() or name.endswith(_ENTRY_SUFFIXES)
                 if wanted or node.module.partition(".")[0] in CALLED_LIBRARIES:
+                    names.add(name)
+                elif node.module == "torchvision.models":
                     names.add(name)
     return names, modules
 
