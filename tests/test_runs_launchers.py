@@ -268,3 +268,58 @@ def test_an_engine_larger_than_a_node_fills_the_nodes_of_its_job(runs_in: MakeRu
     (run,) = (run for run in runs if run.framework == "vllm")
     assert size(run) == (8, 2)
     assert run.hardware.gpus_per_node == 8
+
+
+# --- LLaMA-Factory, accelerate's flags against its file, TRL's own files -----------------------
+
+SFT = "stage: sft\nmodel_name_or_path: Qwen/Qwen2.5-7B\nfinetuning_type: lora\ndataset: d\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ("NPROC_PER_NODE=8", (8, 1)),
+        ("NPROC_PER_NODE=8 CUDA_VISIBLE_DEVICES=0", (1, 1)),
+        ("NPROC_PER_NODE=8 CUDA_VISIBLE_DEVICES=0 FORCE_TORCHRUN=1", (8, 1)),
+        ("NNODES=2 NPROC_PER_NODE=8 FORCE_TORCHRUN=1", (8, 2)),
+        ("NPROC_PER_NODE=8 RDZV_ID=1 MIN_NNODES=1 MAX_NNODES=4", (8, UNKNOWN)),
+        ("NPROC_PER_NODE=8 MIN_NNODES=1 MAX_NNODES=4", (8, 1)),
+        ("USE_RAY=1", (UNKNOWN, UNKNOWN)),
+        ("USE_RAY=0 CUDA_VISIBLE_DEVICES=0,1", (2, 1)),
+    ],
+)
+def test_llamafactory_starts_torchrun_as_its_launcher_does(
+    runs_in: MakeRuns, variables: str, expected: tuple[Any, Any]
+) -> None:
+    runs = runs_in(f"{variables} llamafactory-cli train sft.yaml\n", sft__yaml=SFT)
+    (run,) = (run for run in runs if run.framework == "llamafactory")
+    assert size(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "zero_stage", "fsdp"),
+    [
+        ("", 3, "none"),
+        ("--use_fsdp --fsdp_sharding_strategy FULL_SHARD", 0, "full_shard"),
+        ("--multi_gpu", 0, "none"),
+    ],
+)
+def test_a_kind_given_by_a_flag_silences_the_file(
+    runs_in: MakeRuns, flags: str, zero_stage: int, fsdp: str
+) -> None:
+    config = (
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\n"
+        "deepspeed_config: {zero_stage: 3}\nnum_processes: 4\nnum_machines: 1\n"
+    )
+    script = f"import accelerate\naccelerator = accelerate.Accelerator()\n{LOOP}"
+    command = f"accelerate launch --config_file c.yaml {flags} other.py\n"
+    runs = runs_in(command, c__yaml=config, other__py=script)
+    (run,) = (run for run in runs if run.entry == "other.py")
+    assert (run.value("zero_stage"), run.value("fsdp")) == (zero_stage, fsdp)
+
+
+def test_a_file_of_trl_named_by_itself_is_not_known(runs_in: MakeRuns) -> None:
+    runs = runs_in("trl sft --accelerate_config zero3 --model_name_or_path m --dataset_name d\n")
+    (run,) = (run for run in runs if run.launcher.name == "trl")
+    assert size(run) == (UNKNOWN, UNKNOWN)
+    assert not run.practice("zero_stage").known

@@ -40,6 +40,15 @@ _ENVIRONMENT: Mapping[str, str] = {
 }
 
 
+# As ``accelerate launch`` asks (1.15 commands/launch.py): a flag of these silences the file.
+_KINDS = (
+    ("", "multi_gpu"),
+    ("deepspeed", "use_deepspeed"),
+    ("fsdp", "use_fsdp"),
+    ("megatron", "use_megatron_lm"),
+)
+
+
 def practices_from_accelerate(document: Document) -> dict[str, Setting]:
     """Practices that an Accelerate configuration file sets."""
     return practices_of(flattened(document))
@@ -96,19 +105,16 @@ def practices_of(settings: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def _kind(settings: Mapping[str, Setting]) -> str:
+    """What distributes the model: by a flag, which has precedence, or by the file."""
+    for kind, flag in _KINDS:
+        setting = settings.get(flag)
+        if setting is not None and known(setting.value) and truth(setting.value):
+            return kind
     written = settings.get("distributed_type")
     if written is not None and isinstance(written.value, str):
         for kind in ("deepspeed", "fsdp", "megatron"):
             if kind in written.value.lower():
                 return kind
-    for kind, flag in (
-        ("deepspeed", "use_deepspeed"),
-        ("fsdp", "use_fsdp"),
-        ("megatron", "use_megatron_lm"),
-    ):
-        setting = settings.get(flag)
-        if setting is not None and known(setting.value) and truth(setting.value):
-            return kind
     return ""
 
 

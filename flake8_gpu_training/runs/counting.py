@@ -276,10 +276,32 @@ def _count_swift(counter: _Counter) -> tuple[Setting, Setting]:
 
 
 def _count_llamafactory(counter: _Counter) -> tuple[Setting, Setting]:
+    """As ``llamafactory/launcher.py`` (0.9.4): torchrun when forced, or on several GPUs."""
     nodes = counter.variable("NNODES", 1, "LLaMA-Factory: one node unless NNODES is set")
+    if _enabled(counter, "USE_RAY"):
+        return _both(Unknown("Ray starts the workers"))
+    least, most = (counter.environment.get(name) for name in ("MIN_NNODES", "MAX_NNODES"))
+    is_elastic = least is not None and most is not None and "RDZV_ID" in counter.environment
+    if is_elastic and least is not None and most is not None and least.value != most.value:
+        nodes = _default(Unknown(f"{said(least)}, {said(most)}"), "")
+    visible = visible_gpus(counter.environment)
+    forced = any(_enabled(counter, name) for name in _FORCING)
+    if visible is not None and visible.value == 1 and not forced:
+        return visible, _default(1, "LLaMA-Factory: one process on one GPU")
     if "NPROC_PER_NODE" in counter.environment:
         return counter.variable("NPROC_PER_NODE", 1, ""), nodes
     return counter.all_gpus("LLaMA-Factory: one process per GPU unless set"), nodes
+
+
+_FORCING = ("FORCE_TORCHRUN", "USE_MCA", "USE_MEGATRON_BRIDGE")
+
+
+def _enabled(counter: _Counter, name: str) -> bool:
+    """Whether LLaMA-Factory takes a variable as on; one that is not known may be."""
+    setting = counter.environment.get(name)
+    if setting is None:
+        return False
+    return not setting.known or str(setting.value).lower() in ("true", "y", "1")
 
 
 def _count_flow_factory(counter: _Counter) -> tuple[Setting, Setting]:

@@ -93,6 +93,9 @@ def _options(
     options = dict(launch.options)
     if launch.program == "trl":
         options.update({n: s for n, s in settings.items() if n.startswith("num_")})
+        if "accelerate_config" in settings:
+            # One of TRL's own by name, when it is no file of the project.
+            options["config_file"] = renamed(settings["accelerate_config"], "config_file")
     if accelerate is not None:
         for setting in document_settings(accelerate).values():
             name = setting.name.rpartition(".")[2]
