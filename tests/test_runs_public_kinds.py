@@ -420,3 +420,82 @@ def test_the_precision_is_that_of_the_policies_in_use(
     code = SHARDED.replace("{norm}", norm)
     run = run_of({"train.py": code, "run.sh": "torchrun --nproc_per_node 8 train.py\n"})
     assert _value(run, "precision") == precision
+
+
+# --- what a second sample of projects showed -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "world"),
+    [
+        ("singularity exec --nv --bind $HOME:$HOME $HOME/sif/torch.sif", 4),
+        ("singularity exec --nv $IMAGE", 4),
+        ("singularity exec $BIND_FLAGS torch.sif", 4),
+        ("srun apptainer exec --nv ${IMAGE:-torch.sif}", 4),
+        ("srun singularity_wrapper exec", 4),
+    ],
+)
+def test_an_image_that_a_variable_names_is_no_flag(
+    run_of: MakeRun, wrapper: str, world: int
+) -> None:
+    run = run_of({"train.py": LOOP, "run.sh": f"{wrapper} torchrun --nproc_per_node 4 train.py\n"})
+    assert run.launcher.world_size == world
+
+
+@pytest.mark.parametrize(
+    ("name", "attention"), [("THUDM/chatglm-6b", "unknown"), ("Qwen/Qwen2.5-7B", "sdpa")]
+)
+def test_a_model_that_may_bring_its_own_code_has_no_default_attention(
+    run_of: MakeRun, name: str, attention: str
+) -> None:
+    code = f"""\
+from transformers import AutoModel, Trainer, TrainingArguments
+
+model = AutoModel.from_pretrained("{name}", trust_remote_code=True)
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    assert (
+        _value(run_of({"train.py": code, "run.sh": "python train.py\n"}), "attention") == attention
+    )
+
+
+LIGHTNING = """\
+import torch
+from pytorch_lightning import Trainer
+from torch.cuda.amp import autocast
+
+trainer = Trainer(devices=2)
+{start}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "precision"),
+    [
+        ("trainer.fit(model, loader)", "fp32"),
+        ("with autocast():\n    trainer.fit(model, loader)", "fp16"),
+        ("with autocast(enabled=False):\n    trainer.fit(model, loader)", "fp32"),
+    ],
+)
+def test_autocast_around_a_trainer_without_a_precision_counts(
+    run_of: MakeRun, start: str, precision: str
+) -> None:
+    code = LIGHTNING.format(start=start)
+    assert (
+        _value(run_of({"train.py": code, "run.sh": "python train.py\n"}), "precision") == precision
+    )
+
+
+def test_a_trainer_that_is_made_out_of_sight_may_start_any_number(run_of: MakeRun) -> None:
+    code = """\
+import torch
+from pytorch_lightning import Trainer
+from project_factory import made
+
+trainer: Trainer = made("trainer")
+for batch in loader:
+    loss = model(batch.cuda())
+    loss.backward()
+    optimizer.step()
+"""
+    assert run_of({"train.py": code, "run.sh": "python train.py\n"}).launcher.world_size is None

@@ -39,6 +39,10 @@ _ADAPTERS = {
 }
 _DTYPE_FIELD = re.compile(r"\w*(?:args|arguments|config|cfg|opts?)\.((?:torch_)?dtype)")
 _LIGER = "apply_liger_kernel_to_"
+_NATIVE = re.compile(
+    r"(?i)qwen-?(?:1\.5|2|3)|llama|mistral|mixtral|gemma|gpt2|\bopt-|pythia|bloom|olmo|smollm"
+    r"|starcoder2"
+)
 _ATTENTION_SETTERS = ("set_attention_implementation", "set_attn_implementation")
 _FORWARD = re.compile(r"Attention\w*\.forward$")
 _WHOLE_MODEL = re.compile(r"(?:self\.)?model(?:\.model)?\.requires_grad_")
@@ -182,9 +186,18 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     if call.is_open or run.is_open or "config" in call.keywords or call.method == "from_config":
         reason = "arguments of the call are not all known"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    remote = call.keywords.get("trust_remote_code")
+    if remote is not None and remote.value is not False and not _is_native(run):
+        reason = "the model may bring code of its own"
+        return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     if version_of(run, "transformers") < (4, 36):
         return _default("attention", "eager", call, "transformers < 4.36: eager")
     return _default("attention", "sdpa", call, "transformers >= 4.36: sdpa where supported")
+
+
+def _is_native(run: Run) -> bool:
+    """Whether the model's repository is known to bring no code: Transformers' own is used."""
+    return run.model.name is not None and _NATIVE.search(run.model.name) is not None
 
 
 def _default(name: str, value: Any, call: Call, note: str) -> Setting:

@@ -298,7 +298,11 @@ def _of_accelerator(program: _Program) -> Optional[Setting]:
 
 def _of_lightning(program: _Program) -> Optional[Setting]:
     call = program.lightning()
-    return None if call is None else precision_of(call, program.calls)
+    found = None if call is None else precision_of(call, program.calls)
+    if found is not None and found.origin is Origin.DEFAULT:
+        # Without a precision of its own the trainer leaves the program's autocast alone.
+        return _of_autocast(program) or found
+    return found
 
 
 def _of_deepspeed(program: _Program) -> Optional[Setting]:

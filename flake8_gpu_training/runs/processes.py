@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 from flake8_gpu_training.facts import (
@@ -28,7 +28,7 @@ _SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launc
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 
 
-def with_spawned(launcher: Launcher, files: Iterable[PythonFile]) -> Launcher:
+def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
     """``launcher``, or what a script that ``python`` starts alone starts by itself."""
     if launcher.name != "python" or launcher.processes.explicit:
         return launcher
@@ -40,6 +40,16 @@ def with_spawned(launcher: Launcher, files: Iterable[PythonFile]) -> Launcher:
             return _spawning(
                 launcher, call, call.keywords.get("devices"), call.keywords.get("num_nodes")
             )
+    return _made_out_of_sight(launcher, files)
+
+
+def _made_out_of_sight(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
+    """Lightning's Trainer starts the processes also where a configuration makes it."""
+    for item in (item for file in files for item in file.imports):
+        if item.name in ("Trainer", "Fabric") and f"{item.module}.".startswith(_LIGHTNING):
+            value = Unknown(f"devices of {item.name}")
+            made = Setting("processes", value, item.location, Origin.CONSTRUCTOR, item.dotted)
+            return dataclasses.replace(launcher, processes=made)
     return launcher
 
 

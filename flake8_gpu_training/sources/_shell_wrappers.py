@@ -240,6 +240,21 @@ def _unwrap(name: str, wrapper: _Wrapper, words: Sequence[str]) -> Optional[Unwr
     return Unwrapped(kind, at, assignments=tuple(assignments), end=end)
 
 
+def _may_be_flags(wrapper: _Wrapper, word: str) -> bool:
+    """Whether an unknown word stands for flags, rather than for an image or a host.
+
+    ``$FLAGS`` does, ``$HOME/torch.sif`` does not; where an operand comes before the command,
+    ``$IMAGE`` is it.
+    """
+    if wrapper.assigns or not _VARIABLE.fullmatch(word):
+        return False
+    return not wrapper.operands or _NAMES_FLAGS.search(word) is not None
+
+
+_VARIABLE = re.compile(r"\"?\$\{?\w+(?:\[[@*]\]|:?[-+=][^}]*)?\}?\"?")
+_NAMES_FLAGS = re.compile(r"(?i)arg|opt|flag|extra|param|bind|mount|vol|env|[@*]")
+
+
 def _skip_flags(wrapper: _Wrapper, words: Sequence[str], at: int) -> int:
     while at < len(words):
         word = words[at]
@@ -247,7 +262,7 @@ def _skip_flags(wrapper: _Wrapper, words: Sequence[str], at: int) -> int:
             return at + 1
         if word.startswith("-") and len(word) > 1:
             at += 1 + wrapper.values.get(word, 0)
-        elif word.startswith("$") and at + 1 < len(words) and not wrapper.assigns:
+        elif _may_be_flags(wrapper, word) and at + 1 < len(words):
             at += 1
         else:
             break
