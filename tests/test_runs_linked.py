@@ -11,6 +11,7 @@ from flake8_gpu_training.facts import Unknown, known
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.reach import Reach
 from flake8_gpu_training.runs.secrets import is_secret, shown_command
 from flake8_gpu_training.sources.signatures import Signatures, read_signatures
 
@@ -487,3 +488,10 @@ Trainer(model=m, args=args).train()
 """
     (run,) = runs_in({"train.py": script, "go.sh": "torchrun train.py --grad_checkpoint True\n"})
     assert run.value("gradient_checkpointing") is True
+
+
+def test_a_module_is_sought_only_as_far_as_folders_go(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import missing\n")
+    reach = Reach(Project.open(tmp_path))
+    assert reach.module("missing", 0, "//project/scripts/train.py") is None
+    assert reach.module("missing", 0, "/scripts/train.py") is None

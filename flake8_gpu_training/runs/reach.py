@@ -186,7 +186,7 @@ class Reach:
                 return path
         # A package's modules import from the folder the package lies in.
         parent = posixpath.dirname(folder)
-        while parent:
+        while parent.strip("/"):
             path = posixpath.join(parent, candidate)
             if path in known:
                 return path
