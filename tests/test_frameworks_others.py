@@ -123,10 +123,11 @@ def test_llamafactory_writes_what_it_reads() -> None:
 
 
 def test_videox_fun() -> None:
+    number = Setting("num_processes", 8, Location("train.sh", 2, 5), Origin.FLAG)
     run = run_of(
         "videox_fun",
         entry="scripts/wan2.1_fun/train_lora.py",
-        launcher=launched(8, "accelerate"),
+        launcher=dataclasses.replace(launched(8, "accelerate"), options={"num_processes": number}),
         mixed_precision="bf16",
         gradient_checkpointing=True,
         use_8bit_adam=True,

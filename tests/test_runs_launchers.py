@@ -323,3 +323,16 @@ def test_a_file_of_trl_named_by_itself_is_not_known(runs_in: MakeRuns) -> None:
     (run,) = (run for run in runs if run.launcher.name == "trl")
     assert size(run) == (UNKNOWN, UNKNOWN)
     assert not run.practice("zero_stage").known
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_known"), [("", False), ("--num_processes 4", True), ("--multi_gpu", True)]
+)
+def test_a_bare_accelerate_launch_counts_on_the_file_of_the_users_account(
+    runs_in: MakeRuns, flags: str, is_known: bool
+) -> None:
+    script = f"import accelerate\naccelerator = accelerate.Accelerator()\n{LOOP}"
+    runs = runs_in(f"accelerate launch {flags} other.py\n", other__py=script)
+    (run,) = (run for run in runs if run.entry == "other.py")
+    for name in ("precision", "zero_stage", "fsdp"):
+        assert run.practice(name).known is is_known, name

@@ -38,8 +38,20 @@ def data_parallel(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def is_launch_unread(run: Run) -> bool:
-    """Whether ``accelerate launch`` names a configuration file that was not found."""
-    return "config_file" in run.launcher.options and run.accelerate is None
+    """Whether ``accelerate launch`` takes what distributes the model from a file out of sight.
+
+    A launch without any flag counts on what ``accelerate config`` wrote for the user's account.
+    """
+    if run.accelerate is not None:
+        return False
+    if "config_file" in run.launcher.options:
+        return True
+    return run.launcher.name == "accelerate" and is_bare_launch(run.launcher.options)
+
+
+def is_bare_launch(options: Mapping[str, Setting]) -> bool:
+    """Whether a launch says nothing itself; what an unread file may say is no flag."""
+    return not any(setting.location is not None for setting in options.values())
 
 
 def _ddp(value: bool, source: Setting, note: str) -> Setting:

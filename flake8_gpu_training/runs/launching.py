@@ -101,6 +101,9 @@ def _options(
             name = setting.name.rpartition(".")[2]
             if not isinstance(setting.value, dict):
                 options.setdefault(name, renamed(setting, name))
+    elif launch.launcher == "accelerate" and not options:
+        unread = Unknown("the default configuration of the user's account may say it")
+        options.setdefault("mixed_precision", Setting("mixed_precision", unread))
     elif "config_file" in options:
         unread = Unknown("the launcher's configuration file was not found")
         for name in ("num_processes", "num_machines", "mixed_precision"):
