@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional, Union
@@ -169,7 +170,13 @@ def with_edits(judgement: Judgement, edits: tuple[Edit, ...] = ()) -> Judgement:
 
 def _is_options_default(run: Run, setting: Setting) -> bool:
     """Whether a script's option gave the value, and the command that starts it is unknown."""
-    return run.command is None and setting.explicit and setting.origin is Origin.DEFAULT
+    if run.command is not None or not setting.explicit:
+        return False
+    return setting.origin is Origin.DEFAULT or _OPTIONS.fullmatch(setting.text) is not None
+
+
+# An argument that is taken from what the script's options were parsed to.
+_OPTIONS = re.compile(r"(?:self\.)?(?:\w*args|opts?|options|flags|FLAGS|hparams)\.\w+")
 
 
 def no_mistake() -> Judgement:
