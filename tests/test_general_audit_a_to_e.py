@@ -13,7 +13,7 @@ import pytest
 from audit_cases import ADVISED, NA, OFF, ON, Case
 from checks_support import runs_of
 
-from flake8_gpu_training.checks.base import Change, Status
+from flake8_gpu_training.checks.base import Change, Priority, Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.audits import audit_of
@@ -109,3 +109,43 @@ def test_what_is_advised_is_written_in_the_front_ends_own_language() -> None:
 def test_every_case_has_a_name_of_its_own() -> None:
     twice = [name for name, count in Counter(case.id for case in CASES).items() if count > 1]
     assert twice == []
+
+
+# The binding order of the audits; where two stand, the run's size or length decides.
+PRIORITIES: dict[str, tuple[Priority, ...]] = {
+    "ddp": (Priority.HIGH,),
+    "fsdp": (Priority.HIGH,),
+    "deepspeed-zero": (Priority.HIGH,),
+    "tensor-parallel": (Priority.HIGH,),
+    "pipeline-parallel": (Priority.HIGH,),
+    "sequence-parallel": (Priority.HIGH,),
+    "expert-parallel": (Priority.MEDIUM,),
+    "pytorch-fsdp": (Priority.HIGH,),
+    "mixed-precision": (Priority.HIGH,),
+    "fp8-training": (Priority.LOW,),
+    "activation-checkpointing": (Priority.HIGH, Priority.MEDIUM),
+    "cpu-nvme-offload": (Priority.HIGH,),
+    "gradient-accumulation": (Priority.MEDIUM,),
+    "flash-attention": (Priority.HIGH, Priority.MEDIUM),
+    "torch-compile": (Priority.MEDIUM,),
+    "liger-kernel": (Priority.HIGH,),
+    "operator-fusion": (Priority.LOW,),
+    "gdrdma": (Priority.HIGH,),
+    "comm-overlap": (Priority.MEDIUM,),
+    "nccl-tuning": (Priority.LOW,),
+}
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.status is ADVISED], ids=lambda case: case.id
+)
+def test_advice_has_the_items_priority(case: Case, tmp_path: Path) -> None:
+    _, verdicts = judged(tmp_path, case)
+    given = {
+        verdict.priority
+        for verdict in verdicts
+        if verdict.judgement.status is ADVISED
+        and any(i.audit == "general" and i.id == case.item for i in verdict.check.items)
+    }
+    assert given
+    assert given <= set(PRIORITIES[case.item])

@@ -197,7 +197,7 @@ def _outgrown(run: Run) -> Optional[Judgement]:
     if answer.status is not Status.RECOMMENDED:
         return None
     variant = "pytorch-fsdp" if answer.variant == "fsdp" else "deepspeed"
-    return replace(answer, variant=variant, findings=())
+    return replace(answer, variant=variant, findings=(), priority=Priority.HIGH)
 
 
 def _accelerate(run: Run) -> Judgement:
