@@ -183,9 +183,16 @@ class _Thinner:
             if isinstance(node, ast.Call):
                 root = _root(node.func)
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else root
-                if name in self.functions or root in self.own_names:
+                if root in self.own_names or self._is_costly(name):
                     return True
         return False
+
+    def _is_costly(self, name: str) -> bool:
+        """Whether a function of this file makes calls that cost time at every step."""
+        return any(
+            self._any(self.hot_hits, *_span(function)) or self._any(self.steps, *_span(function))
+            for function in self.functions.get(name, ())
+        )
 
     def _mark_stalls(self, function: FunctionNode) -> None:
         """Keep what waits for the GPU in a function that a loop in another file may call."""

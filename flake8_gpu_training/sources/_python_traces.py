@@ -20,7 +20,10 @@ _CALLED_BACKWARDS = re.compile(r"\([ \t]*(\w+)(\.er\b)?")
 _ATTRIBUTES_CALLED = re.compile(r"[\w.]*[ \t]*\(")
 _RECEIVER_LENGTH = 40
 _STALLS = frozenset({"item", "cpu", "tolist"})
-_HOT = (HOT_CALLS | {"print", "float"}) - {"detach", "clone"}
+_COSTLY = """
+    print float synchronize empty_cache zero_grad save_pretrained save_checkpoint save_state
+"""
+_HOT = HOT_CALLS.union(_COSTLY.split()) - {"detach", "clone"}
 
 
 def called_words(text: str) -> Iterator[tuple[str, int]]:
