@@ -36,7 +36,7 @@ from flake8_gpu_training.runs.python_entry import (
     entries_of,
 )
 from flake8_gpu_training.runs.reach import Reach, start_of
-from flake8_gpu_training.runs.samples import samples_of
+from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.templates import bound_to, names_configuration
 from flake8_gpu_training.runs.versions import pinned_versions
@@ -125,6 +125,7 @@ class _Finder:
         self.project = project
         self.detection = detection
         self.reach = Reach(project)
+        self.samples = Samples(project)
         self.commands = list(_commands(project))
         versions = pinned_versions(project, (found.command for found in self.commands))
         self.assembly = Assembly(self.reach, versions)
@@ -146,7 +147,7 @@ class _Finder:
     def _with_data(self, run: Run) -> Run:
         """``run`` with what is known of the place and the size of its data."""
         mounts = mounts_of(self.project, run)
-        samples = samples_of(self.project, run) if run.kind is RunKind.TRAIN else None
+        samples = self.samples.of(run) if run.kind is RunKind.TRAIN else None
         profile = run.profile if samples is None else {**run.profile, samples.name: samples}
         return dataclasses.replace(run, mounts=mounts, profile=profile)
 
