@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import operator
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,27 @@ from ._shell_comments import comments_of
 from ._shell_containers import Passed, after, passed
 from ._shell_expand import Expander, State, calculate
 from ._shell_options import MAX_ARGUMENTS, asks_arguments, next_option
+from ._shell_plain import (
+    DEFAULTED,
+    NAMES,
+    OVERRIDABLE,
+    SILENT,
+    changing,
+    computed,
+    echoed,
+    endless,
+    env_assignment,
+    is_appending,
+    is_test,
+    joined,
+    joined_path,
+    stripped,
+    tested,
+    text_between,
+    unwrap_text,
+    without_tabs,
+    written_to,
+)
 from ._shell_syntax import (
     AndOr,
     Arithmetic,
@@ -73,17 +93,7 @@ _MAX_CHARACTERS = 4_000_000
 """Most text in composed scripts (``eval``, ``bash -c``) that is read for one file."""
 
 _CONSTANT = {"true": True, ":": True, "false": False}
-_SILENT = frozenset({"[", "[[", "test", ":", "true", "false"})
-_TESTS = _SILENT | {"grep", "command", "which", "type", "!"}
 _TEST_ENDS: Mapping[str, str] = {"[": "]", "[[": "]]", "test": ""}
-_COMPARED: Mapping[str, Callable[[int, int], bool]] = {
-    "-eq": operator.eq,
-    "-ne": operator.ne,
-    "-lt": operator.lt,
-    "-le": operator.le,
-    "-gt": operator.gt,
-    "-ge": operator.ge,
-}
 _PYTHON = re.compile(r"python[0-9.]*$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _SUBSTITUTED = re.compile(
@@ -229,7 +239,7 @@ class Interpreter:
             chain.append((left.operator, left.right))
             left = left.left
         self._statement(left, context)
-        tested = _is_test(left, context.source)
+        tested = is_test(left, context.source)
         truth = self._truth(left, context)
         for sign, right in reversed(chain):
             if self.state.dead:
@@ -243,7 +253,7 @@ class Interpreter:
                     continue
                 if self._surely(right, context):
                     truth = self._truth(right, context)
-                    tested = _is_test(right, context.source)
+                    tested = is_test(right, context.source)
                     continue
             truth = None
             after = self._branch(self.state, right, replace(context, conditional=True))
@@ -258,7 +268,7 @@ class Interpreter:
             stdin = self._output
 
     def _group(self, statement: Group, context: _Context) -> None:
-        target = _written(statement.redirects)
+        target = written_to(statement.redirects)
         feed = self._feed(statement.redirects, context)
         inner = context if feed is None else replace(context, stdin=feed)
         if statement.isolated:
@@ -303,9 +313,9 @@ class Interpreter:
         if not isinstance(condition, Simple) or not condition.words:
             return
         text = context.source.text
-        test = _text_between(condition, context.source)
-        names = set(_NAMES.findall(test))
-        if names & set(_OVERRIDABLE.findall(text)) or _DEFAULTED.search(test):
+        test = text_between(condition, context.source)
+        names = set(NAMES.findall(test))
+        if names & set(OVERRIDABLE.findall(text)) or DEFAULTED.search(test):
             saved = self.state.copy()
             self._statement(body, context)
             self.state.become(saved)
@@ -356,7 +366,7 @@ class Interpreter:
         if not all(is_known(field.value) for field in words):
             return None
         patterns = closing == "]]" and bool(words) and not words[-1].quoted
-        return _tested([field.text for field in words], patterns)
+        return tested([field.text for field in words], patterns)
 
     def _case(self, statement: Case, context: _Context) -> None:
         inner = replace(context, conditional=True)
@@ -415,7 +425,7 @@ class Interpreter:
         before = self.state.copy()
         self._forget_assigned(statement)
         self._statement(statement.condition, context)
-        surely = _endless(statement.condition, context.source)
+        surely = endless(statement.condition, context.source)
         inner = context if surely else replace(context, conditional=True)
         self._statement(statement.body, inner)
         self._leave_loop(before, surely)
@@ -429,8 +439,8 @@ class Interpreter:
             return False
         if not condition.words:
             return False
-        asks = asks_arguments(_text_between(condition, context.source))
-        if not asks and not (_endless(condition, context.source) and _shifts(statement, context)):
+        asks = asks_arguments(text_between(condition, context.source))
+        if not asks and not (endless(condition, context.source) and _shifts(statement, context)):
             return False
         noted = (len(self.commands), len(self.heredocs), len(self.sourced))
         saved = self.state.copy()
@@ -489,7 +499,7 @@ class Interpreter:
                 before = self.state.variables.get(made.name)
                 if before is None or (statement.words and not statement.declared):
                     continue
-                self.state.set(made.name, _changing(made.name, before))
+                self.state.set(made.name, changing(made.name, before))
 
     def _arithmetic(self, statement: Arithmetic, context: _Context) -> None:
         text = context.source.text[statement.span.start : statement.span.end].strip("() \t\n")
@@ -600,14 +610,14 @@ class Interpreter:
         if builtin is not None:
             builtin(self, fields, statement, context)
             return
-        if name in _SILENT:
+        if name in SILENT:
             return
         if name in self._functions and is_known(fields[0].value):
             self._call(name, fields, prefix, context)
             return
         if not is_known(fields[0].value):
             self._calls_by_value = True
-        found = unwrap([_unwrap_text(field) for field in fields])
+        found = unwrap([unwrap_text(field) for field in fields])
         if found is not None:
             self._wrapped(found, fields, prefix, statement, context, end)
             return
@@ -770,7 +780,7 @@ class Interpreter:
         for name, variable in prefix.items():
             self.state.set(name, replace(variable, exported=True))
         for index in found.assignments:
-            name, variable = _env_assignment(fields[index])
+            name, variable = env_assignment(fields[index])
             before.setdefault(name, self.state.variables.get(name))
             self.state.set(name, variable)
         if handed is not None:
@@ -790,7 +800,7 @@ class Interpreter:
             value = anchored(script.value, script.source, script.offset, stop)
             self._script(value, inner, arguments)
         elif found.kind == "joined":
-            self._script(_joined(rest), inner)
+            self._script(joined(rest), inner)
         elif found.kind == "stdin":
             feed = self._feed(statement.redirects, context)
             if feed is None:
@@ -876,7 +886,7 @@ class Interpreter:
         else:
             value = self._expander(context).document(span)
             value = anchored(value, context.source, span.start, span.end)
-        return _without_tabs(value) if redirect.operator.endswith("<<-") else value
+        return without_tabs(value) if redirect.operator.endswith("<<-") else value
 
     def _streams(self, fields: Sequence[Field], statement: Simple, context: _Context) -> None:
         """Follow text that a command passes on or writes to a file."""
@@ -889,9 +899,9 @@ class Interpreter:
         elif name == "tee":
             output = self._feed(statement.redirects, context)
             for field in operands:
-                self._write(field.text, output, _appends(fields))
+                self._write(field.text, output, is_appending(fields))
         elif name in ("echo", "printf"):
-            output = _echoed(name, fields)
+            output = echoed(name, fields)
         elif _PYTHON.match(name) and (len(fields) == 1 or fields[1].text == "-"):
             feed = self._feed(statement.redirects, context)
             self._write("-python", feed)
@@ -902,7 +912,7 @@ class Interpreter:
         self._output = output
 
     def _target(self, redirects: Sequence[Redirect], context: _Context) -> Optional[str]:
-        span = _written(redirects)
+        span = written_to(redirects)
         if span is None:
             return None
         return text_of(self._expander(context).value(span))
@@ -957,16 +967,16 @@ class Interpreter:
         name = fields[0].text
         if name == "cat" and len(fields) == 1:
             feed = self._feed(statement.redirects, context)
-            return None if feed is None else _stripped(feed)
+            return None if feed is None else stripped(feed)
         if name == "echo":
-            return _stripped(_echoed("echo", fields) or ())
+            return stripped(echoed("echo", fields) or ())
         if not all(is_known(field.value) for field in fields):
             return None
         words = [field.text for field in fields]
         if name == "cd" and len(words) == 2:
-            self.state.directory = _joined_path(self.state.directory, words[1])
+            self.state.directory = joined_path(self.state.directory, words[1])
             return ()
-        text = _computed(words, self.state.directory)
+        text = computed(words, self.state.directory)
         if text is None:
             return None
         return (Chunk(text, context.source, statement.start, None, False),)
@@ -994,7 +1004,7 @@ def _declare(self: Interpreter, fields: list[Field], statement: Simple, context:
             _localise(self, key)
         if equals:
             # ``export $NAME=value``: the assignment came out of an expansion.
-            self._set(key, replace(_env_assignment(field)[1], exported=exported))
+            self._set(key, replace(env_assignment(field)[1], exported=exported))
             continue
         before = self.state.variables.get(key)
         if before is not None and exported:
@@ -1018,7 +1028,7 @@ def _change_directory(
     if fields[0].text == "popd" or not operands or operands[0].text == "-":
         self.state.directory = "$PWD"
         return
-    self.state.directory = _joined_path(self.state.directory, operands[0].text)
+    self.state.directory = joined_path(self.state.directory, operands[0].text)
 
 
 def _source_file(
@@ -1045,7 +1055,7 @@ def _leave(self: Interpreter, fields: list[Field], statement: Simple, context: _
 
 def _evaluate(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
     inner = replace(context, depth=context.depth + 1)
-    self._script(_joined(fields[1:]), inner, isolated=False)
+    self._script(joined(fields[1:]), inner, isolated=False)
 
 
 def _set_options(
@@ -1119,7 +1129,7 @@ _BUILTINS: Mapping[str, _Builtin] = {
 }
 
 
-# --- helpers ------------------------------------------------------------------------
+# --- places ---------------------------------------------------------------------------
 
 
 def _place(first: Field, statement: Simple, context: _Context) -> Location:
@@ -1128,45 +1138,6 @@ def _place(first: Field, statement: Simple, context: _Context) -> Location:
     if not statement.words or (first.source is context.source and first.offset >= start):
         return first.source.location(first.offset)
     return context.source.location(start)
-
-
-_NAMES = re.compile(r"\$\{?([A-Za-z_]\w*)")
-_DEFAULTED = re.compile(r"\$\{[A-Za-z_]\w*:?[-=]")
-_OVERRIDABLE = re.compile(r"\b([A-Za-z_]\w*)=[\"']?\$\{[A-Za-z_0-9]\w*:?[-=]")
-
-
-def _is_test(statement: Statement, source: Source) -> bool:
-    """Whether ``statement && …`` asks a question, rather than does a first step."""
-    if isinstance(statement, Simple):
-        if not statement.words:
-            return False
-        first = statement.words[0]
-        return source.text[first.start : first.end] in _TESTS
-    if isinstance(statement, Pipeline) and statement.stages:
-        return _is_test(statement.stages[-1], source)
-    return isinstance(statement, (Arithmetic, Group, Block))
-
-
-def _tested(words: Sequence[str], patterns: bool) -> Optional[bool]:
-    """The answer of ``[ words ]``; ``patterns``: what stands right of ``==`` is one."""
-    if words and words[0] == "!" and len(words) > 1:
-        answer = _tested(words[1:], patterns)
-        return None if answer is None else not answer
-    if len(words) == 1:
-        return words[0] != ""
-    if len(words) == 2 and words[0] in ("-z", "-n"):
-        return (words[1] == "") is (words[0] == "-z")
-    if len(words) != 3:
-        return None
-    left, sign, right = words
-    if sign in ("=", "==", "!="):
-        if patterns and re.search(r"[*?\[\\(]", right):
-            return None
-        return (left == right) is (sign != "!=")
-    compare = _COMPARED.get(sign)
-    if compare is None or not all(re.fullmatch(r"-?\d{1,15}", word) for word in (left, right)):
-        return None
-    return compare(int(left), int(right))
 
 
 def _shifts(statement: Statement, context: _Context) -> bool:
@@ -1178,160 +1149,3 @@ def _shifts(statement: Statement, context: _Context) -> bool:
         and text[inner.words[0].start : inner.words[0].end] == "shift"
         for inner in walk(statement)
     )
-
-
-def _text_between(statement: Simple, source: Source) -> str:
-    """A command as written."""
-    return source.text[statement.words[0].start : statement.words[-1].end]
-
-
-def _endless(condition: Statement, source: Source) -> bool:
-    item = condition.items[0] if isinstance(condition, Block) else condition
-    if not isinstance(item, Simple) or len(item.words) != 1:
-        return False
-    return source.text[item.words[0].start : item.words[0].end] in ("true", ":", "false")
-
-
-def _changing(name: str, before: Variable) -> Variable:
-    """A variable that a loop assigns again."""
-    unknown = Unknown(f"${name} changes in a loop")
-    donor = next((c for value in (before.value, *(before.elements or ())) for c in value), None)
-    source = donor.source if donor is not None else Source("", "")
-    offset = donor.offset if donor is not None else 0
-    if before.elements is not None:
-        chunk = Chunk(f"${{{name}[@]}}", source, offset, unknown, False)
-        return replace(before, elements=(*before.elements, (chunk,)))
-    chunk = Chunk(f"${{{name}}}", source, offset, unknown, False)
-    return replace(before, value=(chunk,))
-
-
-def _unwrap_text(field: Field) -> str:
-    """The word's text; one that is unknown from its first character begins with ``$``."""
-    first = field.value[0] if field.value else None
-    if first is not None and first.unknown is not None and not first.text.startswith("$"):
-        return f"${field.text}"
-    return field.text
-
-
-def _env_assignment(field: Field) -> tuple[str, Variable]:
-    name, _, _ = field.text.partition("=")
-    value = after(field, len(name) + 1).value
-    return name, Variable(value, field.source.location(field.offset), True)
-
-
-def _joined(fields: Sequence[Field]) -> Value:
-    made: list[Chunk] = []
-    for i, field in enumerate(fields):
-        if i:
-            made.append(Chunk(" ", field.source, field.offset, None, False))
-        made.extend(field.value)
-    return tuple(made)
-
-
-def _written(redirects: Sequence[Redirect]) -> Optional[Span]:
-    """The file that standard output goes to."""
-    for redirect in reversed(redirects):
-        if redirect.operator in (">", ">>", ">|", "&>", "&>>"):
-            return redirect.target
-    return None
-
-
-def _appends(fields: Sequence[Field]) -> bool:
-    return any(field.text in ("-a", "--append") for field in fields)
-
-
-def _echoed(name: str, fields: Sequence[Field]) -> Optional[Value]:
-    """What ``echo`` or a ``printf`` without conversions prints."""
-    rest = list(fields[1:])
-    escapes = name == "printf"
-    if name == "echo":
-        while rest and re.fullmatch(r"-[neE]+", rest[0].text):
-            escapes = escapes or "e" in rest.pop(0).text
-    elif not rest or "%" in rest[0].text or len(rest) > 1:
-        return None
-    value = _joined(rest)
-    if escapes:
-        value = tuple(
-            Chunk(
-                chunk.text.replace("\\n", "\n").replace("\\t", "\t"),
-                chunk.source,
-                chunk.offset,
-                chunk.unknown,
-                chunk.verbatim and "\\" not in chunk.text,
-            )
-            for chunk in value
-        )
-    if name == "echo" and rest:
-        last = rest[-1]
-        value = (*value, Chunk("\n", last.source, last.offset, None, False))
-    return value
-
-
-def _stripped(value: Value) -> Value:
-    """Command substitution removes newlines at the end."""
-    chunks = list(value)
-    while chunks:
-        last = chunks.pop()
-        text = last.text.rstrip("\n")
-        if text:
-            return (*chunks, last.part(0, len(text)))
-    return ()
-
-
-def _without_tabs(value: Value) -> Value:
-    made: list[Chunk] = []
-    for chunk in value:
-        at = 0
-        for line in chunk.text.splitlines(keepends=True):
-            bare = line.lstrip("\t") if at or not made else line
-            start = at + len(line) - len(bare)
-            made.append(chunk.part(start, at + len(line)))
-            at += len(line)
-    return tuple(made)
-
-
-def _joined_path(directory: str, path: str) -> str:
-    joined = posixpath.normpath(posixpath.join(directory, path)) if path else directory
-    return "" if joined == "." else joined
-
-
-def _computed(words: Sequence[str], directory: str) -> Optional[str]:
-    """Output of the few commands that only rearrange their arguments."""
-    name = words[0]
-    operands = [word for word in words[1:] if not word.startswith("-")]
-    if name == "pwd" and "$" not in directory:
-        return directory or "."
-    if name == "dirname" and len(operands) == 1:
-        return posixpath.dirname(operands[0].rstrip("/")) or "."
-    if name == "basename" and operands:
-        base = posixpath.basename(operands[0].rstrip("/"))
-        suffix = operands[1] if len(operands) > 1 else ""
-        return base[: -len(suffix)] if suffix and base.endswith(suffix) else base
-    if name in ("realpath", "readlink") and len(operands) == 1:
-        return _joined_path(directory, operands[0]) or "."
-    if name == "seq":
-        return _sequence(words)
-    if name == "expr" and 1 < len(words) < 32:
-        result = calculate(" ".join(words[1:]), lambda _: None)
-        return None if result is None else str(result)
-    return None
-
-
-def _sequence(words: Sequence[str]) -> Optional[str]:
-    separator, rest = "\n", list(words[1:])
-    while rest and rest[0].startswith("-") and not rest[0][1:].isdigit():
-        flag = rest.pop(0)
-        if flag == "-s" and rest:
-            separator = rest.pop(0)
-        elif flag.startswith("-s"):
-            separator = flag[2:]
-        else:
-            return None
-    if not 1 <= len(rest) <= 3 or not all(re.fullmatch(r"-?\d{1,6}", word) for word in rest):
-        return None
-    numbers = [int(word) for word in rest]
-    first = numbers[0] if len(numbers) > 1 else 1
-    step = numbers[1] if len(numbers) == 3 else 1
-    if step <= 0 or numbers[-1] - first > 4096 * step:
-        return None
-    return separator.join(str(number) for number in range(first, numbers[-1] + 1, step))
