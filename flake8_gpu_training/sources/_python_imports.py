@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from flake8_gpu_training.facts import Import, Location
-from flake8_gpu_training.sources._python_thinning import blocks
+from flake8_gpu_training.sources._python_statements import blocks
 
 
 def imports_of(tree: ast.Module, lines: list[str], path: str) -> tuple[Import, ...]:

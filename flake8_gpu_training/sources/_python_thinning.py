@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 from flake8_gpu_training.sources._python_interest import (
     CALLED_LIBRARIES,
@@ -20,6 +20,26 @@ from flake8_gpu_training.sources._python_interest import (
     FIELD_LIBRARIES,
     HOT_METHODS,
     LOADER_TRACE,
+)
+from flake8_gpu_training.sources._python_statements import (
+    Binders,
+    FunctionNode,
+    blocks,
+    column_of,
+    expression_depth,
+    first_line,
+    groups_of_lines,
+    indent_of,
+    is_dull,
+    is_opaque,
+    is_simple,
+    leaves_block,
+    leaves_early,
+    lines_of,
+    own_statements,
+    root_name,
+    sets_attribute,
+    skips_steps,
 )
 from flake8_gpu_training.sources._python_traces import (
     called_words,
@@ -30,7 +50,7 @@ from flake8_gpu_training.sources._python_traces import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeGuard
+    pass
 
 MAX_EXPRESSION_DEPTH = 90
 MAX_STATEMENT_DEPTH = 60
@@ -42,7 +62,6 @@ MAX_DATA_SIZE = 4_000
 
 _WORD = re.compile(r"(?<![\w.])(?:self\.)?[A-Za-z_]\w*\b(?!\s*=[^=])")
 """A name that is read: no attribute, no keyword of a call."""
-_INDENT = re.compile(r"[ \t\f]*")
 _ENTRY_SUFFIXES = ("_main", "run_exp")
 _LARGE_STATEMENT = 400
 _HELP = frozenset({"help", "metadata"})
@@ -52,20 +71,6 @@ _SURVEY_DEPTH = int(MAX_STATEMENT_DEPTH / ELIF_DEPTH)
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Loop = (ast.For, ast.AsyncFor, ast.While)
 _ALWAYS_KEPT = (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
-_EVALUATED_CALLS = frozenset({"dict", "int", "float", "str", "bool", "list", "tuple"})
-_EVALUATED = (
-    ast.Constant,
-    ast.Name,
-    ast.Attribute,
-    ast.Dict,
-    ast.List,
-    ast.Tuple,
-    ast.UnaryOp,
-    ast.BoolOp,
-    ast.IfExp,
-    ast.JoinedStr,
-)
-FunctionNode = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
 @dataclass(frozen=True)
@@ -158,10 +163,10 @@ class _Thinner:
 
     def _mark_each_step(self, statement: ast.stmt) -> None:
         """Keep what can cost time at every step in a loop, or in a function that it calls."""
-        leaves = _leaves if isinstance(statement, _Function) else _skips_steps
+        leaves = leaves_block if isinstance(statement, _Function) else skips_steps
         for block in blocks(statement):
             for child in block:
-                if not _is_dull(child) and self._is_hot(child):
+                if not is_dull(child) and self._is_hot(child):
                     self._mark(child)
                 if leaves(child):
                     self._mark(child.body[-1])
@@ -177,11 +182,11 @@ class _Thinner:
 
     def _calls_own(self, statement: ast.stmt) -> bool:
         """Whether a simple statement calls a function of this file or of the project's own."""
-        if not _is_simple(statement):
+        if not is_simple(statement):
             return False
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
-                root = _root(node.func)
+                root = root_name(node.func)
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else root
                 if root in self.own_names or self._is_costly(name):
                     return True
@@ -190,22 +195,23 @@ class _Thinner:
     def _is_costly(self, name: str) -> bool:
         """Whether a function of this file makes calls that cost time at every step."""
         return any(
-            self._any(self.hot_hits, *_span(function)) or self._any(self.steps, *_span(function))
+            self._any(self.hot_hits, *lines_of(function))
+            or self._any(self.steps, *lines_of(function))
             for function in self.functions.get(name, ())
         )
 
     def _mark_stalls(self, function: FunctionNode) -> None:
         """Keep what waits for the GPU in a function that a loop in another file may call."""
-        for statement in _own_statements(function):
-            if self._any(self.stalls, *self._own_lines(statement)) and not _is_dull(statement):
+        for statement in own_statements(function):
+            if self._any(self.stalls, *self._own_lines(statement)) and not is_dull(statement):
                 self._mark(statement)
         for statement in function.body:
-            if _leaves(statement):
+            if leaves_block(statement):
                 self._mark(statement.body[-1])
 
     def _mark_top(self, statement: ast.stmt) -> None:
         """At module and class level everything but docstrings and dull functions is kept."""
-        if _is_dull(statement):
+        if is_dull(statement):
             return
         if isinstance(statement, _Function):
             self._mark_function(statement)
@@ -226,7 +232,7 @@ class _Thinner:
         if self._is_decorated(function):
             self._mark(function)
         self._mark_block(function.body)
-        if self._any(self.stalls, *_span(function)):
+        if self._any(self.stalls, *lines_of(function)):
             self._mark_stalls(function)
 
     def _mark_block(self, block: Sequence[ast.stmt]) -> None:
@@ -242,44 +248,44 @@ class _Thinner:
                     self._mark_block(child)
 
     def _is_data(self, statement: ast.stmt) -> bool:
-        first, last = _span(statement)
+        first, last = lines_of(statement)
         large = last - first > MAX_DATA_LINES or self._size(statement) > MAX_DATA_SIZE
-        return large and _is_simple(statement) and not self._any(self.hits, first, last)
+        return large and is_simple(statement) and not self._any(self.hits, first, last)
 
     def _is_interesting(self, statement: ast.stmt) -> bool:
         if isinstance(statement, _ALWAYS_KEPT):
             return True
-        if _is_dull(statement):
+        if is_dull(statement):
             return False
         first, last = self._own_lines(statement)
-        return self._any(self.hits, first, last) or _sets_attribute(statement)
+        return self._any(self.hits, first, last) or sets_attribute(statement)
 
     def _own_lines(self, statement: ast.stmt) -> tuple[int, int]:
         """Lines of a simple statement, or of a compound statement's header."""
-        first, last = _span(statement)
+        first, last = lines_of(statement)
         for block in blocks(statement):
-            return first, max(first, _start(block[0]) - 1)
+            return first, max(first, first_line(block[0]) - 1)
         return first, last
 
     def _is_hot_loop(self, statement: ast.stmt) -> bool:
         if not isinstance(statement, _Loop):
             return False
-        first, last = _span(statement)
+        first, last = lines_of(statement)
         if self._any(self.steps, first, last):
             return True
-        header = self.lines[first - 1 : max(first, _start(statement.body[0]) - 1)]
+        header = self.lines[first - 1 : max(first, first_line(statement.body[0]) - 1)]
         return any(LOADER_TRACE.search(line) for line in header)
 
     def _mark_hot(self, statement: ast.stmt) -> None:
         self._mark(statement)
         self._mark_each_step(statement)
-        first, last = _span(statement)
+        first, last = lines_of(statement)
         text = "\n".join(self.lines[first - 1 : last])
         self.hot_names.update(word for word, _ in called_words(text))
 
     def _mark_bindings(self) -> None:
         """Keep what gives a value to the names that the kept statements mention."""
-        table = _Binders(self.tree)
+        table = Binders(self.tree)
         words: set[tuple[ast.AST, str]] = set()
         pending: list[tuple[ast.AST, ast.stmt]] = []
         for owner in self.all_functions:
@@ -303,24 +309,22 @@ class _Thinner:
         """Keep ``if args.off: return`` before what is kept of a function."""
         following = False
         for statement in reversed(function.body):
-            if following and _leaves_early(statement):
+            if following and leaves_early(statement):
                 self._mark(statement.body[-1])
             following = following or statement in self.kept
 
-    def _binders(
-        self, table: _Binders, owner: ast.AST, word: str
-    ) -> list[tuple[ast.AST, ast.stmt]]:
+    def _binders(self, table: Binders, owner: ast.AST, word: str) -> list[tuple[ast.AST, ast.stmt]]:
         """Statements that bind a name, unless none of them can be evaluated.
 
         Of those that cannot, one is enough to show that the value is not known.
         """
         binders = table.of(owner).get(word, ())
-        opaque = [item for item in binders if _is_opaque(item[1])]
+        opaque = [item for item in binders if is_opaque(item[1])]
         if word not in table.top and len(opaque) == len(binders):
             return []
         if any(statement in self.kept for _, statement in opaque):
             opaque = []
-        found = [*opaque[:1], *(item for item in binders if not _is_opaque(item[1]))]
+        found = [*opaque[:1], *(item for item in binders if not is_opaque(item[1]))]
         return [item for item in found if item[1] not in self.kept and not self._is_data(item[1])]
 
     def _owner(self, function: ast.AST) -> ast.AST:
@@ -331,7 +335,7 @@ class _Thinner:
 
     def _kept_in(self, function: FunctionNode) -> Iterator[ast.stmt]:
         """Kept statements of a function, nested functions and classes aside."""
-        return (s for s in _own_statements(function) if s in self.kept)
+        return (s for s in own_statements(function) if s in self.kept)
 
     def _own_text(self, statement: ast.stmt) -> str:
         """Text of a simple statement, or of a compound statement's header."""
@@ -360,10 +364,10 @@ class _Thinner:
     def _emit_block(self, block: Sequence[ast.stmt], depth: float) -> bool:
         """Keep the lines of a block's marked statements; tell whether there are any."""
         emitted = False
-        for group in _groups(block):
+        for group in groups_of_lines(block):
             if len(group) > 1:
                 if any(statement in self.kept for statement in group):
-                    self._keep_lines(_start(group[0]), _span(group[-1])[1])
+                    self._keep_lines(first_line(group[0]), lines_of(group[-1])[1])
                     emitted = True
                 continue
             statement = group[0]
@@ -372,7 +376,7 @@ class _Thinner:
         return emitted
 
     def _emit_statement(self, statement: ast.stmt, depth: float) -> bool:
-        first, last = _start(statement), _span(statement)[1]
+        first, last = first_line(statement), lines_of(statement)[1]
         inner = list(blocks(statement))
         if depth >= MAX_STATEMENT_DEPTH or self._is_too_deep(statement, inner):
             self.too_deep.append(statement.lineno)
@@ -388,7 +392,7 @@ class _Thinner:
         if isinstance(statement, _Function) and not self._is_decorated(statement):
             cursor = statement.lineno
         for block in inner:
-            start = _start(block[0])
+            start = first_line(block[0])
             if (start <= cursor and start <= statement.lineno) or self._shares_line(block[0]):
                 # The block stands on its header's line: the lot is kept.
                 self._keep_lines(first, last)
@@ -398,8 +402,8 @@ class _Thinner:
             is_elif = line.lstrip().startswith("elif")
             emitted = self._emit_block(block, depth + (ELIF_DEPTH if is_elif else 1))
             if not emitted and not is_elif:
-                self.stubs[start] = f"{_indent(line)}pass"
-            cursor = _span(block[-1])[1] + 1
+                self.stubs[start] = f"{indent_of(line)}pass"
+            cursor = lines_of(block[-1])[1] + 1
         return True
 
     def _drop_help(self, statement: ast.stmt) -> None:
@@ -420,8 +424,8 @@ class _Thinner:
 
     def _shares_line(self, statement: ast.stmt) -> bool:
         """Whether something other than indentation stands before a statement on its line."""
-        line = self.lines[_start(statement) - 1]
-        before = line.encode("utf-8", "surrogatepass")[: _column(statement)]
+        line = self.lines[first_line(statement) - 1]
+        before = line.encode("utf-8", "surrogatepass")[: column_of(statement)]
         return bool(before.strip(b" \t\f@"))
 
     def _is_decorated(self, function: FunctionNode) -> bool:
@@ -443,7 +447,7 @@ class _Thinner:
 
     def _size(self, statement: ast.stmt) -> int:
         """Characters of the lines of a statement."""
-        first, last = _span(statement)
+        first, last = lines_of(statement)
         return self.starts[last] - self.starts[first - 1]
 
     def _is_too_deep(self, statement: ast.stmt, blocks: list[list[ast.stmt]]) -> bool:
@@ -451,53 +455,6 @@ class _Thinner:
             return False
         inner = {id(child) for block in blocks for child in block}
         return expression_depth(statement, inner, self.lines) > MAX_EXPRESSION_DEPTH
-
-
-class _Binders:
-    """Statements that bind names, by the function (for ``self.x``: the class) they belong to."""
-
-    def __init__(self, tree: ast.Module) -> None:
-        self.top = {name for statement in tree.body for name in _bound_names(statement)}
-        self._tables: dict[ast.AST, dict[str, list[tuple[ast.AST, ast.stmt]]]] = {}
-
-    def of(self, owner: ast.AST) -> dict[str, list[tuple[ast.AST, ast.stmt]]]:
-        """Binders of each name of a function, or of each ``self.name`` of a class."""
-        if owner not in self._tables:
-            table: dict[str, list[tuple[ast.AST, ast.stmt]]] = {}
-            if isinstance(owner, ast.ClassDef):
-                functions = [node for node in owner.body if isinstance(node, _Function)]
-            else:
-                functions = [owner] if isinstance(owner, _Function) else []
-            for function in functions:
-                for statement in _own_statements(function):
-                    for name in _bound_names(statement):
-                        table.setdefault(name, []).append((function, statement))
-            self._tables[owner] = table
-        return self._tables[owner]
-
-
-_LITERAL_STARTS = re.compile(r"\s*[rbfuRBFU]{0,2}[\"']")
-
-
-def expression_depth(statement: ast.AST, leave_out: set[int], lines: Sequence[str]) -> int:
-    """Nesting depth that a statement's own expressions have in LibCST, without recursion.
-
-    Where ``ast`` is flat LibCST nests: ``a and b and c``, adjacent string literals.
-    """
-    deepest = 0
-    stack: list[tuple[ast.AST, int]] = [(statement, 1)]
-    while stack:
-        node, depth = stack.pop()
-        if isinstance(node, ast.BoolOp):
-            depth += len(node.values)
-        elif isinstance(node, (ast.Constant, ast.JoinedStr)):
-            span = lines[node.lineno : node.end_lineno]
-            depth += sum(1 for line in span if _LITERAL_STARTS.match(line))
-        deepest = max(deepest, depth)
-        stack.extend(
-            (child, depth + 1) for child in ast.iter_child_nodes(node) if id(child) not in leave_out
-        )
-    return deepest
 
 
 def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str], set[str]]:
@@ -520,9 +477,11 @@ def _imported(imports: Sequence[ast.Import | ast.ImportFrom]) -> tuple[set[str],
                 if (node.module, alias.name) == ("torchvision", "models"):
                     modules.add(name)  # functions that make a model
                 wanted = name[:1].isupper() or name.endswith(_ENTRY_SUFFIXES)
-                if wanted or node.module.partition(".")[0] in CALLED_LIBRARIES:
-                    names.add(name)
-                elif node.module == "torchvision.models":
+                if (
+                    wanted
+                    or node.module.partition(".")[0] in CALLED_LIBRARIES
+                    or node.module == "torchvision.models"
+                ):
                     names.add(name)
     return names, modules
 
@@ -545,159 +504,3 @@ def _of_interest(module: str) -> bool:
     if root == "torch":
         return rest.startswith(("utils.data", "utils.checkpoint", "distributed", "optim", "cuda"))
     return root in FIELD_LIBRARIES
-
-
-def blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The non-empty blocks of a compound statement, in the order of the source."""
-    body = getattr(statement, "body", None)
-    if isinstance(body, list) and body:
-        yield body
-    for handler in getattr(statement, "handlers", ()):
-        yield handler.body
-    for case in getattr(statement, "cases", ()):
-        yield case.body
-    for name in ("orelse", "finalbody"):
-        block = getattr(statement, name, None)
-        if isinstance(block, list) and block:
-            yield block
-
-
-def _groups(block: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
-    """Statements of a block, those that share a line together."""
-    group: list[ast.stmt] = []
-    for statement in block:
-        if group and _start(statement) > _span(group[-1])[1]:
-            yield group
-            group = []
-        group.append(statement)
-    if group:
-        yield group
-
-
-def _span(statement: ast.stmt) -> tuple[int, int]:
-    return statement.lineno, statement.end_lineno or statement.lineno
-
-
-def _start(statement: ast.stmt) -> int:
-    """First line, decorators included."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-def _column(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return decorators[0].col_offset if decorators else statement.col_offset
-
-
-def _indent(line: str) -> str:
-    match = _INDENT.match(line)
-    return match.group() if match else ""
-
-
-def _is_simple(statement: ast.stmt) -> bool:
-    return next(blocks(statement), None) is None
-
-
-def _is_dull(statement: ast.stmt) -> bool:
-    """Docstrings, and errors raised: no facts are in them."""
-    if isinstance(statement, ast.Raise):
-        return True
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _leaves(statement: ast.stmt) -> TypeGuard[ast.If]:
-    """``if …: continue`` or ``return``: what follows is not always done."""
-    return isinstance(statement, ast.If) and isinstance(
-        statement.body[-1], (ast.Continue, ast.Return)
-    )
-
-
-def _skips_steps(statement: ast.stmt) -> TypeGuard[ast.If]:
-    """``if step % n: continue``: what follows is not done at every step."""
-    return _leaves(statement) and any(
-        isinstance(node, ast.Mod) for node in ast.walk(statement.test)
-    )
-
-
-def _root(node: ast.AST) -> str:
-    """``a`` of ``a.b.c``; empty for anything else."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _leaves_early(statement: ast.stmt) -> TypeGuard[ast.If]:
-    """``if args.off: return``: what follows is done only when the test fails."""
-    return (
-        isinstance(statement, ast.If)
-        and not statement.orelse
-        and isinstance(statement.body[-1], ast.Return)
-    )
-
-
-def _sets_attribute(statement: ast.stmt) -> bool:
-    """``config.use_cache = False``: a constant set on an attribute of something."""
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
-        return False
-    target = statement.targets[0]
-    if not isinstance(target, ast.Attribute):
-        return False
-    return not (isinstance(target.value, ast.Name) and target.value.id == "self")
-
-
-def _own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
-    """All statements of a function, nested functions and classes aside."""
-    stack: list[ast.stmt] = list(function.body)
-    while stack:
-        statement = stack.pop()
-        yield statement
-        if not isinstance(statement, (*_Function, ast.ClassDef)):
-            for block in blocks(statement):
-                stack.extend(block)
-
-
-def _is_opaque(statement: ast.stmt) -> bool:
-    """Whether the value that a statement gives its names is beyond evaluation."""
-    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return True
-    values: list[Optional[ast.expr]] = [statement.value]
-    while values:
-        value = values.pop()
-        if isinstance(value, ast.BinOp):
-            values += (value.left, value.right)
-        elif isinstance(value, ast.Call):
-            if not (isinstance(value.func, ast.Name) and value.func.id in _EVALUATED_CALLS):
-                return True
-        elif not isinstance(value, _EVALUATED):
-            return True
-    return False
-
-
-def _bound_names(statement: ast.stmt) -> Iterator[str]:
-    """Names (and roots of attributes) that a statement itself binds or changes."""
-    targets: list[ast.AST] = []
-    if isinstance(statement, ast.Assign):
-        targets.extend(statement.targets)
-    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign, ast.For, ast.AsyncFor)):
-        targets.append(statement.target)
-    elif isinstance(statement, (ast.With, ast.AsyncWith)):
-        targets.extend(item.optional_vars for item in statement.items if item.optional_vars)
-    elif isinstance(statement, ast.Expr):
-        call = statement.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-            # ``kwargs.update(...)`` changes what ``kwargs`` holds.
-            targets.append(call.func.value)
-    while targets:
-        target = targets.pop()
-        if isinstance(target, ast.Name):
-            yield target.id
-        elif isinstance(target, (ast.Tuple, ast.List)):
-            targets.extend(target.elts)
-        elif isinstance(target, (ast.Starred, ast.Subscript)):
-            targets.append(target.value)
-        elif (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.value.id == "self"
-        ):
-            yield f"self.{target.attr}"
