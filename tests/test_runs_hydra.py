@@ -103,3 +103,40 @@ def test_a_sweep_has_its_values_as_candidates(tmp_path: Path) -> None:
 
 def test_without_a_sweep_a_comma_is_no_choice(tmp_path: Path) -> None:
     assert not isinstance(settings(tmp_path, "name='a,b'")["name"], Unknown)
+
+
+INSTANTIATED = """import hydra
+from helpers import Both
+
+@hydra.main(version_base=None, config_path="conf", config_name="config")
+def main(cfg):
+    trainer = hydra.utils.instantiate(cfg.trainer)
+    {call}
+
+main()
+"""
+HELPERS = """import torch
+
+class Both:
+    def step(self):
+        for optimizer in self.optimizers:
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "trains"), [("trainer.fit(model)", True), ("trainer.test(model)", False)]
+)
+def test_a_configured_trainer_trains_when_it_fits(tmp_path: Path, call: str, trains: bool) -> None:
+    files = {
+        "train.py": INSTANTIATED.format(call=call),
+        "helpers.py": HELPERS,
+        "conf/config.yaml": "trainer:\n  _target_: lightning.Trainer\n  devices: 2\n"
+        "  strategy: ddp\n  precision: bf16-mixed\n",
+        "run.sh": "python train.py\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    runs = find_runs(Project.open(tmp_path))
+    assert [run.value("precision") for run in runs] == (["bf16"] if trains else [])

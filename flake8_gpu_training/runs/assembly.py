@@ -443,14 +443,13 @@ class Assembly:
     ) -> _Parts:
         files = [*origins.files, command.location.path] if command is not None else []
         files += [file.path for file in program.files]
-        is_open = entry.is_open
+        is_open = entry.is_open if outcome is None else _configured(entry, outcome).is_open
         config: Optional[Document] = None
         layers: list[Mapping[str, Setting]] = []
         if entry.constructor is not None:
             made = constructor_settings(entry, program, namespace)
             if outcome is not None:
                 made = constructed(made, entry.constructor, outcome)
-                is_open = _configured(entry, outcome).is_open
             layers.append(made)
         if entry.from_flags:
             layers.append(flag_settings(given))
@@ -784,7 +783,8 @@ def _as_parsed(
 def _configured(entry: Entry, outcome: Outcome) -> Entry:
     """``entry`` with its constructor's arguments filled in."""
     if entry.constructor is None:
-        return entry
+        is_read = entry.is_configured and bool(outcome.targets or outcome.modules)
+        return dataclasses.replace(entry, is_open=entry.is_open and not is_read)
     filled = filled_call(entry.constructor, outcome)
     is_open = entry.is_open and (filled.is_open or not entry.constructor.is_open)
     return dataclasses.replace(entry, constructor=filled, is_open=is_open)

@@ -52,7 +52,7 @@ from flake8_gpu_training.runs.command_line import MUST_BE_GIVEN
 from flake8_gpu_training.runs.command_line import Outcome as Parsed
 from flake8_gpu_training.runs.interpolation import is_reference, resolved
 
-MAX_STEPS = 20_000
+MAX_STEPS = 40_000
 """Expressions and statements gone through, after which nothing is concluded."""
 MAX_CALLS = 24
 """Calls within calls."""

@@ -84,6 +84,8 @@ _PARSERS = frozenset(
     """.split()  # noqa: SIM905
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+# A loop over optimizers steps each of them: it is a part of one step.
+_OVER_OPTIMIZERS = re.compile(r"(?i)(?:^|[._])(?:\w*optim\w*|opts)$")
 _OWN_KEYWORDS = frozenset(
     """
     packing max_seq_length max_length max_prompt_length max_target_length dataset_num_proc
@@ -112,6 +114,8 @@ class Entry:
     classes: tuple[ClassDef, ...] = ()
     subcommand: str = ""
     is_open: bool = False
+    is_configured: bool = False
+    """A configuration file makes the trainer: nothing is known until that was read."""
 
 
 @dataclass(frozen=True)
@@ -329,15 +333,15 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
         if call.method == "Trainer" and call.name.partition(".")[0] in _LIGHTNING:
             yield Entry(framework, RunKind.TRAIN, call.location, call, is_open=call.is_open)
             return
-    for file in program.files:
-        for loop in file.loops:
-            if loop.trains:
-                yield Entry(framework, RunKind.TRAIN, loop.location)
-                return
     made = _configured_trainer(program)
     if made is not None:
-        yield Entry(framework, RunKind.TRAIN, made.location)
+        yield Entry(framework, RunKind.TRAIN, made.location, is_open=True, is_configured=True)
         return
+    for file in program.files:
+        for loop in file.loops:
+            if loop.trains and not _OVER_OPTIMIZERS.search(loop.iterable):
+                yield Entry(framework, RunKind.TRAIN, loop.location)
+                return
     if not any(_uses_torch(file) for file in program.files):
         return
     for call in program.calls():
