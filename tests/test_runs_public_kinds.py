@@ -499,3 +499,26 @@ for batch in loader:
     optimizer.step()
 """
     assert run_of({"train.py": code, "run.sh": "python train.py\n"}).launcher.world_size is None
+
+
+def test_the_file_that_the_argument_parser_reads_is_found_under_any_name(run_of: MakeRun) -> None:
+    code = """\
+import argparse
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--train_args_file", type=str, default="args/small.json")
+given = parser.parse_args()
+train_args_file = given.train_args_file
+parser = HfArgumentParser((TrainingArguments,))
+(training_args,) = parser.parse_json_file(json_file=train_args_file)
+Trainer(model=AutoModelForCausalLM.from_pretrained("org/model"), args=training_args).train()
+"""
+    files = {
+        "train.py": code,
+        "args/small.json": '{"per_device_train_batch_size": 2}',
+        "args/large.json": '{"per_device_train_batch_size": 16, "fp16": true}',
+        "run.sh": "python train.py --train_args_file args/large.json\n",
+    }
+    run = run_of(files)
+    assert (_value(run, "micro_batch_size"), _value(run, "precision")) == (16, "fp16")

@@ -259,13 +259,29 @@ def _precision(
         return {"precision": practice("precision", value, weights)}
     if program.is_launch_open() or (weights is not None and weights.value != "fp32"):
         return {}
-    if program.silent(*_HALF_WORDS) and program.is_on_cuda():
-        return _absent("precision", "fp32", "no autocast, scaler or 16-bit type in the code")
+    if program.silent(*_half_words(program)) and program.is_on_cuda():
+        return _absent("precision", "fp32", "no autocast, scaler or 16-bit type in use")
     accelerator = program.accelerator()
     if accelerator is not None and _is_plain(program, accelerator, "mixed_precision"):
         note = "accelerate: Accelerator(mixed_precision=None) is no"
         return _absent("precision", "fp32", note)
     return {}
+
+
+def _half_words(program: _Program) -> tuple[str, ...]:
+    """Words of reduced precision; autocast and its scaler aside where both are switched off."""
+    casts = [*program.named("autocast"), *program.named("GradScaler")]
+    switches = [_keyword(call, "enabled") for call in casts]
+    is_off_everywhere = bool(casts) and all(
+        switch is not None
+        and known(switch.value)
+        and truth(switch.value) is False
+        and switch.text != "False"  # a literal makes an exception within something larger
+        for switch in switches
+    )
+    if not is_off_everywhere:
+        return _HALF_WORDS
+    return tuple(word for word in _HALF_WORDS if word not in ("autocast", "gradscaler"))
 
 
 def _is_plain(program: _Program, call: Call, keyword: str) -> bool:

@@ -62,6 +62,7 @@ from flake8_gpu_training.runs.python_entry import (
     bind,
     class_settings,
     constructor_settings,
+    files_of_arguments,
     flag_settings,
     globals_of,
     is_unreadable,
@@ -523,10 +524,11 @@ class Assembly:
         }
         named.update({name: setting.value for name, setting in flags.items()})
         values = [word.value for word in given.positional]
+        read = files_of_arguments(program)
         values += [
             value
             for name, value in named.items()
-            if _CONFIG_NAME.fullmatch(name) or name in _DEEPSPEED_NAMES
+            if _CONFIG_NAME.fullmatch(name) or name in _DEEPSPEED_NAMES or name in read
         ]
         found: list[Document] = []
         for value in values:

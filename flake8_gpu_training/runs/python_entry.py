@@ -526,6 +526,16 @@ def _own_word(value: Any, argument: Argument) -> Word:
     return Word(Unknown(argument.text), argument.location, f'"{argument.text}"')
 
 
+def files_of_arguments(program: Program) -> frozenset[str]:
+    """Options that name the file an HfArgumentParser reads: ``parse_json_file(args.file)``."""
+    return frozenset(
+        argument.text.rpartition(".")[2]
+        for call in program.calls()
+        if call.method in ("parse_json_file", "parse_yaml_file")
+        for argument in _all_arguments(call)
+    )
+
+
 def switches_of(program: Program) -> frozenset[str]:
     """Flags (underscored) of the program that take no value."""
     return frozenset(
