@@ -93,3 +93,12 @@ def test_few_places_are_named_and_few_files_read(
     index = practices_of(project)
     assert len(project.paths_read - before) == 4
     assert len(elsewhere(project, run, index)["fsdp"]) == MAX_PLACES
+
+
+def test_a_fixture_names_its_unused_module() -> None:
+    fixture = Path(__file__).resolve().parent.parent / "fixtures" / "runs" / "console_script"
+    assert named(Project.open(fixture)) == {
+        "activation-checkpointing": ["src/speechkit/experimental.py:15"],
+        "fsdp": ["src/speechkit/experimental.py:10", "src/speechkit/experimental.py:11"],
+        "torch-compile": ["src/speechkit/experimental.py:11"],
+    }
