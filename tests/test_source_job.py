@@ -392,6 +392,12 @@ def test_compose_puts_variables_in():
     assert words == ["t", "1", "2", "3", None, "$HOME", "x"]
 
 
+def test_compose_puts_no_secret_in():
+    command = composed("command: t --login ${HF_TOKEN}", _env="HF_TOKEN=hf_abc\n")
+    assert not isinstance(command.words[2].value, str)
+    assert "hf_abc" not in command.text
+
+
 def test_compose_reads_environment_files_below_its_own_list():
     service = """
         command: [t]

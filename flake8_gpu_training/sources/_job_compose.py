@@ -22,6 +22,7 @@ from flake8_gpu_training.sources.environment_files import read_environment_file
 
 Values = Mapping[str, Setting]
 
+_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$")
 _VARIABLE = re.compile(
     r"\$(?:(?P<escaped>\$)|(?P<plain>[A-Za-z_]\w*)"
     r"|\{(?P<braced>[A-Za-z_]\w*)(?:(?P<sign>:?[-?+])(?P<other>[^{}]*))?\})"
@@ -29,8 +30,12 @@ _VARIABLE = re.compile(
 
 
 def values_beside(path: str, read: Read) -> dict[str, Setting]:
-    """What compose puts into a file: the variables of the ``.env`` beside it."""
-    return _of_file(".env", path, read)
+    """What compose puts into a file: the variables of the ``.env`` beside it.
+
+    Keys and tokens are left out: nothing that is read of a command may show them.
+    """
+    found = _of_file(".env", path, read)
+    return {name: setting for name, setting in found.items() if not _SECRET.search(name)}
 
 
 def _of_file(name: str, near: str, read: Read) -> dict[str, Setting]:
