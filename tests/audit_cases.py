@@ -122,6 +122,8 @@ def decoder(
     optimizer: str = "torch.optim.AdamW(model.parameters(), lr=1e-5)",
 ) -> str:
     """A training loop of one's own over a decoder of the hub."""
+    if DDP_LINE in setup:
+        imports = f"from torch.nn.parallel import DistributedDataParallel\n{imports}"
     lines = "".join(f"    {line}\n" for line in setup)
     loading = f", {loading}" if loading else ""
     return _DECODER.format(

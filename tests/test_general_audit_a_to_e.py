@@ -149,3 +149,23 @@ def test_advice_has_the_items_priority(case: Case, tmp_path: Path) -> None:
     }
     assert given
     assert given <= set(PRIORITIES[case.item])
+
+
+@pytest.mark.parametrize(
+    ("front", "line"),
+    [
+        ("PyTorch", "DistributedDataParallel(model"),
+        ("Accelerate", "distributed_type: MULTI_GPU"),
+        ("Lightning", "L.Trainer("),
+    ],
+)
+def test_sharding_is_advised_where_it_is_written(front: str, line: str, tmp_path: Path) -> None:
+    (case,) = (c for c in CASES if c.item == "fsdp" and c.status is ADVISED and c.front == front)
+    _, verdicts = judged(tmp_path, case)
+    places = [
+        finding.location
+        for verdict in verdicts
+        if verdict.check.code == "GPU102"
+        for finding in verdict.judgement.findings
+    ]
+    assert [line in case.files[at.path].splitlines()[at.line - 1] for at in places] == [True]

@@ -10,6 +10,7 @@ from typing import Any, Optional
 from flake8_gpu_training.checks import changes
 from flake8_gpu_training.checks._judging import Snippet, keyword_change
 from flake8_gpu_training.checks._programs import first_call, imports
+from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -22,6 +23,8 @@ class Sharding:
     name: str
     snippet: Snippet
     parameters: Optional[Mapping[str, Any]] = None
+    at: Optional[Setting] = None
+    """What is to be changed, where that is not the run's own place."""
 
 
 def how_to_shard(run: Run, stage: int) -> Sharding:
@@ -37,7 +40,13 @@ def how_to_shard(run: Run, stage: int) -> Sharding:
         return Sharding(zero, name, stage_snippet(stage))
     if imports(run, "colossalai") is not None:
         return Sharding(zero, name, _plugin(stage))
-    return Sharding("fsdp", "FSDP", _lightning(run) or _accelerate(run) or _FULLY_SHARD)
+    lightning = _lightning(run)
+    if lightning is not None:
+        return Sharding("fsdp", "FSDP", lightning)
+    launched = _accelerate(run)
+    if launched is not None:
+        return Sharding("fsdp", "FSDP", launched, at=_type_of_launch(run))
+    return Sharding("fsdp", "FSDP", _FULLY_SHARD, at=_replicating_call(run))
 
 
 def _config(stage: int) -> dict[str, Any]:
@@ -107,6 +116,17 @@ def _accelerate(run: Run) -> Optional[Snippet]:
         "  fsdp_state_dict_type: SHARDED_STATE_DICT"
     )
     return Snippet("launch with distributed_type: FSDP", text, "yaml")
+
+
+def _type_of_launch(run: Run) -> Optional[Setting]:
+    """``distributed_type`` of Accelerate's file."""
+    return run.accelerate.settings().get("distributed_type") if run.accelerate else None
+
+
+def _replicating_call(run: Run) -> Optional[Setting]:
+    """The call of DDP, which FSDP takes the place of."""
+    call = first_call(run, "torch.nn.parallel.DistributedDataParallel")
+    return None if call is None else Setting("ddp", True, call.location, note=call.name)
 
 
 _FULLY_SHARD = Snippet(

@@ -200,6 +200,7 @@ def _unsharded(run: Run, count: int) -> Judgement:
         parameters=how.parameters,
         snippet=how.snippet,
         variant=how.variant,
+        at=how.at,
     )
 
 
