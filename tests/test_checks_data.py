@@ -302,3 +302,34 @@ def test_small_files_are_reported_on_network_storage_only() -> None:
     shared = local.replace("/data/train", "/mnt/nfs/train")
     assert findings(runs_alone(local), "GPU505") == []
     assert len(findings(runs_alone(shared), "GPU505")) == 1
+
+
+PADDED = """\
+from transformers import AutoModelForCausalLM, DataCollatorForSeq2Seq, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained(
+    "Qwen/Qwen2.5-7B", dtype="bfloat16", attn_implementation={attention}
+)
+args = TrainingArguments("out", bf16=True{arguments})
+collator = {collator}(tokenizer)
+Trainer(model=model, args=args, train_dataset=rows, data_collator=collator).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("attention", "arguments", "collator", "expected"),
+    [
+        ("flash_attention_2", "", "DataCollatorForSeq2Seq", [7]),
+        ("sdpa", "", "DataCollatorForSeq2Seq", []),
+        ("flash_attention_2", ", per_device_train_batch_size=1", "DataCollatorForSeq2Seq", []),
+        ("flash_attention_2", ", group_by_length=True", "DataCollatorForSeq2Seq", []),
+        ("flash_attention_2", "", "DataCollatorForLanguageModeling", []),
+        ("flash_attention_2", "", "make_collator", []),
+    ],
+)
+def test_a_collator_that_pads_for_a_flash_kernel_is_advised_flattening(
+    attention: str, arguments: str, collator: str, expected: list[int]
+) -> None:
+    text = PADDED.format(attention=repr(attention), arguments=arguments, collator=collator)
+    runs = runs_alone(text, transformers="4.57.1")
+    assert [found.location.line for found in findings(runs, "GPU507")] == expected

@@ -8,6 +8,7 @@ from typing import Any, Optional
 from flake8_gpu_training.checks._data_examples import LLAMAFACTORY, swift_lacks, trainer_lacks
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
+    Snippet,
     advise,
     cannot_apply,
     cannot_tell,
@@ -19,6 +20,7 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._programs import (
     calls,
+    decoder_loads,
     decoder_loads_vision,
     first_call,
     imports,
@@ -55,6 +57,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -94,7 +97,43 @@ def _packing_by_hand(run: Run) -> Judgement:
         return cannot_apply(Text("非变长文本数据", "the data are no text of varying length"))
     if not predicts_tokens(run) or _classifies(run):
         return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
+    padding = _padding_collator(run)
+    if padding is not None:
+        return _flatten(run, padding)
     return cannot_tell(Text("样本如何组批无法静态得知", "how samples form batches is not known"))
+
+
+def _padding_collator(run: Run) -> Optional[Call]:
+    """The collator that pads samples of a decoder whose kernel could do without padding."""
+    if run.framework != "hf_trainer" or text(run, "attention") not in _FLASH:
+        return None
+    if (number(run, "micro_batch_size") or 1) <= 1 or run.value("group_by_length") is True:
+        return None
+    if _packing_obstacle(run) is not None or version_of(run, "transformers") < (4, 44):
+        return None
+    loads = [call.name.rpartition(".")[0] for call in decoder_loads(run)]
+    if not loads or not all(name.endswith("ForCausalLM") for name in loads):
+        return None
+    return first_call(run, "transformers.DataCollatorForSeq2Seq")
+
+
+def _flatten(run: Run, collator: Call) -> Judgement:
+    return advise(
+        run,
+        "the batch is then one long row without padding, whose samples FlashAttention keeps apart",
+        Text("样本填充到同批最长", "samples are padded to the longest of their batch"),
+        Text(
+            "改用 DataCollatorWithFlattening（无填充）",
+            "use DataCollatorWithFlattening: no padding",
+        ),
+        snippet=Snippet(
+            "collate with DataCollatorWithFlattening",
+            "from transformers import DataCollatorWithFlattening\n\n"
+            "data_collator = DataCollatorWithFlattening(return_flash_attn_kwargs=True)",
+        ),
+        variant="packing",
+        at=Setting("data_collator", collator.method, collator.location),
+    )
 
 
 def _packed_by_code(run: Run) -> Optional[Call]:
