@@ -28,7 +28,7 @@ _MECHANISMS = """
     environment-number arithmetic branches local-modules elsewhere dataclass-replace
     deepspeed-json deepspeed-dict accelerate-yaml hostfile sourced-script called-script
     environment-file makefile dockerfile slurm pytorchjob mpijob kubernetes-job skypilot compose
-    gpus-by-comment megatron-flags argument-file
+    gpus-by-comment megatron-flags argument-file fire
     config-by-environment arguments-from-dict yaml-anchors accelerate-plugin fsdp-json yacs
     mmengine absl console-script lightning-cli import-module python-config
 """

@@ -787,3 +787,26 @@ def test_each_fixture_is_one_run(
 def test_the_commands_of_a_project_are_those_of_all_its_scripts() -> None:
     names = [command.name for command in commands_of(Project.open(FIXTURES / "swift_lora_sft"))]
     assert "swift" in names
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("parser.parse_args(sys.argv[1:])", 4),
+        ("parser.parse_args(sys.argv[1:] if len(sys.argv) > 1 else None)", 4),
+        ("parser.parse_args(words())", Unknown),
+        ("parser.parse_args(['--workers', '7'])", 7),
+        ("parser.parse_known_args()[0]", 4),
+    ],
+)
+def test_words_that_a_script_hands_to_its_parser(
+    runs_in: MakeRuns, statement: str, value: object
+) -> None:
+    script = TRAINER_SCRIPT.replace("parser.parse_args()", statement).replace(
+        "default=2", "default=4"
+    )
+    (run,) = runs_in({"run.sh": "python train.py --lr 3", "train.py": f"import sys\n{script}"})
+    found = run.settings["dataloader_num_workers"].value
+    assert isinstance(found, Unknown) if value is Unknown else found == value
+    if value != 7:
+        assert run.settings["learning_rate"].value == 3

@@ -156,6 +156,8 @@ class Expressions:
 
     def _of_subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner = self.value(node.value, frame)
+        if isinstance(node.slice, ast.Slice):
+            return self._part(owner, node, frame)
         key = bare(self.value(node.slice, frame))
         if isinstance(owner, Table):
             is_there = isinstance(key, (str, int)) and key in owner.entries
@@ -164,6 +166,18 @@ class Expressions:
             found = self.environ(key)
             return Unknown(text_of(node)) if found is None else found
         return indexed(bare(owner), key, text_of(node))
+
+    def _part(self, owner: Any, node: ast.Subscript, frame: Frame) -> Any:
+        """``items[1:]``."""
+        assert isinstance(node.slice, ast.Slice)
+        parts = (node.slice.lower, node.slice.upper, node.slice.step)
+        bounds = [None if part is None else bare(self.value(part, frame)) for part in parts]
+        items = bare(owner)
+        if not isinstance(items, (list, str)) or bounds[2] == 0:
+            return Unknown(text_of(node))
+        if any(bound is not None and type(bound) is not int for bound in bounds):
+            return Unknown(text_of(node))
+        return items[slice(*bounds)]
 
     def environ(self, name: str) -> Any:
         """An environment variable as the program finds it; None when nobody sets it."""

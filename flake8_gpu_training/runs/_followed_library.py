@@ -29,7 +29,7 @@ from flake8_gpu_training.runs._followed_commands import App, run_function
 from flake8_gpu_training.runs._followed_configs import omegaconf, python_config
 from flake8_gpu_training.runs._followed_methods import method
 from flake8_gpu_training.runs._followed_operators import one_of
-from flake8_gpu_training.runs._followed_parsers import Parser, is_parser
+from flake8_gpu_training.runs._followed_parsers import Parser, is_parser, texts_of
 
 if TYPE_CHECKING:
     from flake8_gpu_training.runs.following import Follower, World
@@ -73,7 +73,7 @@ def command_line(world: World) -> Any:
     """``sys.argv``."""
     if world.is_partial:
         return Unknown("sys.argv")
-    return ["the script", *world.words]
+    return ["the script", *texts_of(world.arguments)]
 
 
 # --- functions --------------------------------------------------------------------------

@@ -430,10 +430,13 @@ def parsed(
     """
     words = words_of(follower, parser, argument)
     is_open = is_open or words is None or follower.world.is_open
-    outcome = parse_with(model_of(follower, parser), words or (), is_open)
+    if words is None:  # it is the command line, as a rule, with something done to it
+        words = list(follower.world.arguments)
+        argument = None
+    outcome = parse_with(model_of(follower, parser), words, is_open)
     values = {name: _from_file(parser, setting) for name, setting in outcome.values.items()}
     outcome = dataclasses.replace(outcome, values=values, given={**more, **outcome.given})
-    if words is None or argument is None or _is_command_line(argument):
+    if argument is None or _is_command_line(argument):
         follower.made.parsed.append(outcome)
     return outcome
 
