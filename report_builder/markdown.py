@@ -197,6 +197,7 @@ class _View(RunWords):
             "status_of": lambda item: self.say(_STATUS[item.status]),
             "points_of": points_of,
             "evidence_of": self.evidence_of,
+            "elsewhere_of": self.elsewhere_of,
             "advice_of": self.advice_of,
             "kind_of": self.kind_of,
             "model_of": self.model_of,
@@ -408,6 +409,18 @@ class _View(RunWords):
         if current and not shown:
             return cell(current)
         return "<br>".join(shown) or "—"
+
+    def elsewhere_of(self, item: ScoredItem) -> str:
+        """Where the project has a practice that this run is without; "" where it has none."""
+        without = (Status.RECOMMENDED, Status.DISABLED, Status.UNKNOWN)
+        places = self.report.elsewhere.get(item.id, ()) if item.status in without else ()
+        if not places:
+            return ""
+        shown = self.t("、", ", ").join(code(place_text(place, self.lang)) for place in places)
+        return "<br>" + self.t(
+            f"别处有（{shown}），本次运行未用到，不计",
+            f"elsewhere: {shown}, not reached, not counted",
+        )
 
     def _evidence(self, text: str, location: Optional[Location]) -> str:
         if location is None:

@@ -21,6 +21,7 @@ from flake8_gpu_training.memory import MemoryEstimate, estimate
 from flake8_gpu_training.patches import unified_diff
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import with_profile
+from flake8_gpu_training.runs.elsewhere import elsewhere
 from flake8_gpu_training.runs.find import LAUNCH_PATH, find_runs
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.sources.shell import read_command_line
@@ -82,6 +83,8 @@ class Report:
     """The general audit of each engine's own run."""
     lines: Mapping[Location, str] = field(default_factory=dict)
     """The project's lines that recommendations without a ready change are about."""
+    elsewhere: Mapping[str, tuple[Location, ...]] = field(default_factory=dict)
+    """Signs of general items in files that the primary run does not reach, by item id."""
     launch_unmatched: bool = False
     """A launch command was given, and it starts no run that could be read."""
 
@@ -160,6 +163,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
         _engine_audits(engines, runs, judged),
         _quoted(root_of_files, recommendations),
+        elsewhere(project, primary) if primary is not None else {},
         bool(options.launch_command) and not _is_launched(project, primary, commands),
     )
 

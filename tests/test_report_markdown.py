@@ -248,3 +248,17 @@ def test_a_fence_is_longer_than_any_inside() -> None:
 def test_numbers_are_short() -> None:
     assert [number(value) for value in (3.0, 2.5, 0.25, 10.0)] == ["3", "2.5", "0.25", "10"]
     assert [percent(share) for share in (None, 0.624, 1.0)] == ["—", "62%", "100%"]
+
+
+def test_what_the_run_does_not_reach_is_named_and_not_counted(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    shutil.copytree(FIXTURES / "plain_ddp_vision", root)
+    (root / "old_train.py").write_text(
+        "import torch\nfrom vision.data import loader\nmodel = torch.compile(net)\n"
+    )
+    out = tmp_path / "out"
+    assert main([str(root), "--quiet", "--lang", "en", "--output-dir", str(out)]) == 0
+    general = (out / GENERAL).read_text(encoding="utf-8")
+    (row,) = [line for line in general.split("\n") if line.startswith("| torch.compile |")]
+    assert "| recommended | 0/1 |" in row
+    assert "elsewhere: `old_train.py:3`, not reached, not counted" in row
