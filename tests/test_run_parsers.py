@@ -45,7 +45,8 @@ def parser_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def build(name: str, module: str) -> argparse.ArgumentParser:
         monkeypatch.syspath_prepend(str(PROJECTS / name))
-        return importlib.import_module(module).build_parser()
+        made: argparse.ArgumentParser = importlib.import_module(module).build_parser()
+        return made
 
     yield build
     for module in set(sys.modules) - before:
@@ -76,7 +77,7 @@ def _line(parser: argparse.ArgumentParser, draw: random.Random) -> Iterator[str]
             if draw.random() < 0.95:
                 name = draw.choice(list(action.choices or {}))
                 yield name
-                yield from _line(action.choices[name], draw)  # type: ignore[index]
+                yield from _line(action.choices[name], draw)
         elif not action.option_strings and (action.required or draw.random() < 0.5):
             yield from _values(action, draw)
 
