@@ -125,3 +125,8 @@ def test_an_expectation_states_something_in_known_words(path: Path) -> None:
 def test_every_project_has_its_expectation() -> None:
     folders = {folder.name for folder in PROJECTS.iterdir() if folder.is_dir()}
     assert folders == {path.stem for path in expectations()}
+
+
+def test_every_mechanism_has_a_project() -> None:
+    shown = {name for path in expectations() for name in read(path)["mechanisms"]}
+    assert shown == MECHANISMS
