@@ -498,6 +498,8 @@ class Requirement:
     specifier: str
     location: Location
     version: str = ""
+    by_address: bool = False
+    """Taken from a repository or an archive that names no version."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Optional
 
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import ProblemKind, PythonFile
+from flake8_gpu_training.facts import ProblemKind, PythonFile, Requirement
 from flake8_gpu_training.options import Options, on_hardware
 from flake8_gpu_training.project import ROOT_MARKS, SCRIPT_KINDS, Project
+from flake8_gpu_training.runs.asked import Asked, asked_around, asked_by
 from flake8_gpu_training.runs.configs import first_document, is_deepspeed
 from flake8_gpu_training.runs.find import find_runs, run_of_file
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -41,9 +42,11 @@ def lint_python(
     """Diagnostics of one Python file seen alone, in file order."""
     if not may_have_entries(text):
         return ()
-    versions = {**pins_around(str(Path(path).parent)), **options.versions}
+    folder = str(Path(path).parent)
+    versions = {**pins_around(folder), **options.versions}
     file = read_python(text, path, tree)
-    return _of_runs(_runs_of_file(file, versions, options), options, {path})
+    runs = _runs_of_file(file, versions, asked_beside(folder), options)
+    return _of_runs(runs, options, {path})
 
 
 def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
@@ -51,9 +54,10 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
     runs = [_with_versions(run, options) for run in find_runs(project)]
     reached = {path for run in runs for path in run.files}
     versions = {**pinned_versions(project), **options.versions}
+    asked = asked_by(project)
     for file in project.python_files():
         if file.path not in reached:
-            runs.extend(_runs_of_file(file, versions, options))
+            runs.extend(_runs_of_file(file, versions, asked, options))
     runs.extend(_deepspeed_alone(project, reached))
     runs.extend(_unread(project))
     return _of_runs(runs, options, None)
@@ -63,19 +67,36 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
 def pins_around(folder: str) -> Mapping[str, str]:
     """Versions pinned by the nearest project around ``folder`` (nearest file wins)."""
     found: dict[str, str] = {}
-    for parent in (Path(folder), *Path(folder).resolve().parents):
+    for requirement in _requirements_around(folder)[1]:
+        if requirement.version:
+            found.setdefault(requirement.name, requirement.version)
+    return found
+
+
+@lru_cache(maxsize=256)
+def asked_beside(folder: str) -> Asked:
+    """What the nearest project around ``folder`` asks for without pinning it."""
+    root, requirements = _requirements_around(folder)
+    return asked_around(root, requirements)
+
+
+@lru_cache(maxsize=256)
+def _requirements_around(folder: str) -> tuple[Path, tuple[Requirement, ...]]:
+    """The root of the nearest project around ``folder``, and its requirements, nearest first."""
+    found: list[Requirement] = []
+    root = Path(folder)
+    for parent in (root, *root.resolve().parents):
+        root = parent
         for name in _PIN_FILES:
             path = parent / name
             try:
                 data = path.read_bytes() if path.is_file() else b""
             except OSError:
                 continue
-            for requirement in read_requirements(data, name).requirements if data else ():
-                if requirement.version:
-                    found.setdefault(requirement.name, requirement.version)
+            found.extend(read_requirements(data, name).requirements if data else ())
         if any((parent / mark).exists() for mark in ROOT_MARKS):
             break
-    return found
+    return root, tuple(found)
 
 
 def _deepspeed_alone(project: Project, reached: set[str]) -> Iterator[Run]:
@@ -119,10 +140,10 @@ def _unread(project: Project) -> Iterator[Run]:
 
 
 def _runs_of_file(
-    file: PythonFile, versions: Mapping[str, str], options: Options
+    file: PythonFile, versions: Mapping[str, str], asked: Asked, options: Options
 ) -> tuple[Run, ...]:
     return tuple(
-        run
+        dataclasses.replace(run, limits=asked.limits, unreleased=asked.unreleased)
         for run in run_of_file(file, versions=versions)
         if not options.frameworks or run.framework in options.frameworks
     )

@@ -58,16 +58,15 @@ def diagnostics(
     """Findings of at least ``minimum`` priority, each place and code once, in file order."""
     found: dict[tuple[Location, str], Diagnostic] = {}
     for verdict in verdicts:
-        if verdict.priority.rank > minimum.rank:
-            continue
         for finding in verdict.judgement.findings:
+            priority = finding.priority or verdict.priority
             key = (finding.location, verdict.check.code)
-            if key not in found:
+            if key not in found and priority.rank <= minimum.rank:
                 found[key] = Diagnostic(
                     verdict.check.code,
                     finding.location,
                     finding.message,
-                    verdict.priority,
+                    priority,
                     verdict.run.id,
                     finding.change,
                 )

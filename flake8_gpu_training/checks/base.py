@@ -68,11 +68,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """One diagnostic: where, and an instruction of one line in English."""
+    """One diagnostic: where, and an instruction of one line in English.
+
+    ``priority``: its own, where it differs from the judgement's.
+    """
 
     location: Location
     message: str
     change: Optional[Change] = None
+    priority: Optional[Priority] = None
 
 
 @dataclass(frozen=True)

@@ -1,54 +1,94 @@
-"""What the program of a run takes: its parameters in the version at hand."""
+"""What a program or a constructor takes: its parameters in the version at hand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Optional
 
+from flake8_gpu_training.facts import Call
 from flake8_gpu_training.frameworks import swift
-from flake8_gpu_training.frameworks.tables import Parameter, Table, table_of
+from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
+from flake8_gpu_training.frameworks.reading import parsed
+from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.runs.model import Run, RunKind
 
-_TITLES = {
+TITLES: Mapping[str, str] = {
     "ms-swift": "ms-swift",
     "llamafactory": "LLaMA-Factory",
     "transformers": "Transformers",
     "trl": "TRL",
+    "peft": "PEFT",
+    "accelerate": "Accelerate",
 }
-_SWIFT = ("sft", "pt", "rlhf", "infer", "deploy", "eval", "export", "sampling")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One group of parameters of one distribution, in the version that the project pins."""
+    """One group of parameters of one distribution, in the release at hand."""
 
-    table: Table
+    at_hand: AtHand
     group: str
-    version: str
 
     @property
-    def release(self) -> str:
-        """The release of the table that stands for the version."""
-        return self.table.versions[self.table.release(self.version)]
+    def distribution(self) -> str:
+        """Name on the package index."""
+        return self.at_hand.table.distribution
+
+    @property
+    def title(self) -> str:
+        """Name and version as a message says them."""
+        return f"{TITLES[self.distribution]} {self.at_hand.version}"
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The group's own parameters by name."""
+        return self.at_hand.table.parameters(self.group, self.at_hand.version)
+
+
+@dataclass(frozen=True)
+class History:
+    """First and last release that know a name which the release at hand does not know.
+
+    ``certain``: no release that the project may install knows it.
+    """
+
+    part: Part
+    first: str
+    last: str
+    certain: bool
+
+    @property
+    def is_former(self) -> bool:
+        """Whether the name is older than the release at hand, not newer."""
+        return parsed(self.first) <= parsed(self.part.at_hand.version)
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """The parameters of a program, of all its parts; ``completes``: argparse takes a unique
-    beginning of a flag for the flag."""
+    """The parameters of a program or constructor, of all its parts.
 
-    title: str
+    ``completes``: argparse takes a unique beginning of a flag for the flag. ``extra``: names
+    that are taken beside those of the tables.
+    """
+
     parts: tuple[Part, ...]
     completes: bool = False
+    extra: frozenset[str] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """Name and version of what is run."""
+        return self.parts[0].title
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
         """All parameters by name, aliases among them."""
         found: dict[str, Parameter] = {}
         for part in self.parts:
-            for name, parameter in part.table.parameters(part.group, part.version).items():
+            for name, parameter in part.parameters.items():
                 found.setdefault(name, parameter)
                 for alias in parameter.aliases:
                     found.setdefault(alias, parameter)
@@ -56,56 +96,137 @@ class Accepted:
 
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
+        return name in self.extra or self.parameter(name, flag=flag) is not None
+
+    def parameter(self, name: str, *, flag: bool = False) -> Optional[Parameter]:
+        """The parameter that ``name`` sets."""
         if name in self.parameters:
-            return True
+            return self.parameters[name]
         if not flag:
-            return False
+            return None
         opposite = name[len("no_") :] if name.startswith("no_") else ""
         parameter = self.parameters.get(opposite)
         if parameter is not None and parameter.types == ("bool",) and parameter.default is True:
-            return True  # HfArgumentParser adds --no_x to what is on by default
-        return self.completes and sum(known.startswith(name) for known in self.parameters) == 1
+            return parameter  # HfArgumentParser adds --no_x to what is on by default
+        begun = [known for known in self.parameters if known.startswith(name)]
+        return self.parameters[begun[0]] if self.completes and len(begun) == 1 else None
 
-    def once(self, name: str) -> Optional[tuple[str, str, str]]:
-        """Title, first and last release that know a name which this version does not know."""
+    def history(self, name: str) -> Optional[History]:
+        """The releases that know a name which this one does not know; None when none does."""
         for part in self.parts:
-            span = part.table.span(part.group, name)
+            table = part.at_hand.table
+            span = table.span(part.group, name)
             if span is not None:
-                return (_TITLES[part.table.distribution], *span)
+                allowed = part.at_hand.allowed
+                certain = not any(table.knows(part.group, name, index) for index in allowed)
+                return History(part, *span, certain)
         return None
+
+
+# --- programs -------------------------------------------------------------------------
+
+_SWIFT: Mapping[str, str] = {
+    **{name: name for name in ("sft", "pt", "rlhf", "infer", "deploy", "eval", "export")},
+    "sample": "sampling",
+}
+_CONFIG_FLAG = ((3, 10), (4, 0))
+"""First and last ms-swift whose cli/main.py takes ``--config``."""
 
 
 def accepted_by(run: Run) -> Optional[Accepted]:
     """What the program of ``run`` takes; None where that is not known."""
     if run.framework == "swift":
         return _swift(run)
-    if run.framework == "llamafactory" and run.kind is RunKind.TRAIN:
-        return _accepted(run, "llamafactory", "train")
+    if run.framework == "llamafactory":
+        return _llamafactory(run)
     return None
+
+
+def _is_asked(run: Run, name: str) -> bool:
+    setting = run.settings.get(name)
+    return setting is not None and str(setting.value).lower() not in ("false", "0", "none")
 
 
 def _swift(run: Run) -> Optional[Accepted]:
     command = swift.subcommand(run)
-    if command not in _SWIFT:
+    if command not in _SWIFT or _is_asked(run, "use_ray") or _is_asked(run, "ignore_args_error"):
         return None
-    group = f"megatron {command}" if swift.is_megatron(run) else command
-    return _accepted(run, "ms-swift", group, completes=True)
+    if run.place.call is not None:
+        return None
+    group = _SWIFT[command]
+    group = f"megatron {group}" if swift.is_megatron(run) else group
+    found = _accepted(run, "ms-swift", group, completes=True)
+    if found is None:
+        return None
+    version = parsed(found.parts[0].at_hand.version)[:2]
+    extra = {"config"} if _CONFIG_FLAG[0] <= version <= _CONFIG_FLAG[1] else set()
+    return Accepted(found.parts, True, frozenset(extra))
+
+
+def _llamafactory(run: Run) -> Optional[Accepted]:
+    if any(name in run.environment for name in ("ALLOW_EXTRA_ARGS", "USE_MCA", "USE_V1")):
+        return None
+    if run.kind is not RunKind.TRAIN or _is_asked(run, "use_mca"):
+        return None
+    return _accepted(run, "llamafactory", "train", completes=True)
 
 
 def _accepted(
     run: Run, distribution: str, group: str, completes: bool = False
 ) -> Optional[Accepted]:
-    parts = tuple(_parts(run, distribution, group, run.versions.get(distribution, "")))
-    if not parts or not parts[0].table.parameters(group, parts[0].version):
+    parts = _parts(run, distribution, group)
+    return Accepted(tuple(parts), completes) if parts else None
+
+
+def _parts(run: Run, distribution: str, group: str, wanted: str = "") -> Optional[list[Part]]:
+    """A group and those it extends; None when the releases of one are not known."""
+    found = at_hand(run, distribution, wanted)
+    if found is None or not found.table.parameters(group, found.version):
         return None
-    return Accepted(f"{_TITLES[distribution]} {parts[0].release}", parts, completes)
+    parts = [Part(found, group)]
+    for base, name in found.table.extends(group):
+        inherited = _parts(run, base, name, required(found.table, base, found.version))
+        if inherited is None:
+            return None
+        parts += inherited
+    return parts
 
 
-def _parts(run: Run, distribution: str, group: str, version: str) -> Iterator[Part]:
-    table = table_of(distribution)
-    if table is None:
-        return
-    yield Part(table, group, version)
-    for base, name in table.extends(group):
-        pinned = run.versions.get(base) or table.base_version(base, version)
-        yield from _parts(run, base, name, pinned)
+# --- constructors ---------------------------------------------------------------------
+
+_VERSION_ASKED = re.compile(
+    r"version|hasattr|signature|__dataclass_fields__|getattr|is_\w+_available"
+)
+_STRICT: Mapping[str, re.Pattern[str]] = {
+    "transformers": re.compile(r"(?:Seq2Seq)?TrainingArguments"),
+    "trl": re.compile(r"\w+Config"),
+    "peft": re.compile(r"\w+Config"),
+    "accelerate": re.compile(r"Accelerator|FullyShardedDataParallelPlugin|DeepSpeedPlugin"),
+}
+"""Classes that raise TypeError for a keyword they do not know."""
+
+
+def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
+    """Calls of constructors that refuse unknown keywords, with what they take."""
+    for file in run.python:
+        if any(item.module.partition(".")[0] == "unsloth" for item in file.imports):
+            continue  # it puts its own classes in the place of TRL's
+        calls = [(call, name) for call in file.calls if (name := _strict(call))]
+        unsure = {(c.method, c.scope) for c, _ in calls if _is_guarded(c)}
+        for call, distribution in calls:
+            if (call.method, call.scope) in unsure:
+                continue
+            accepted = _accepted(run, distribution, call.method)
+            if accepted is not None:
+                yield call, accepted
+
+
+def _strict(call: Call) -> str:
+    root = call.name.partition(".")[0]
+    pattern = _STRICT.get(root)
+    return root if pattern is not None and pattern.fullmatch(call.method) else ""
+
+
+def _is_guarded(call: Call) -> bool:
+    """Whether a branch asks for the version, or is taken when another call failed."""
+    return any(not c.text or _VERSION_ASKED.search(c.text) for c in call.conditions)

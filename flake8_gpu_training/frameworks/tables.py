@@ -63,6 +63,11 @@ class Table:
             return next((i for i in same if releases[i] >= wanted), same[-1])
         return max((i for i, one in enumerate(releases) if one <= wanted), default=0)
 
+    def covers(self, version: str) -> bool:
+        """Whether a version lies within the releases that the table has."""
+        wanted = parsed(version)[:2]
+        return parsed(self.versions[0])[:2] <= wanted <= parsed(self.versions[-1])[:2]
+
     def base_version(self, distribution: str, version: str = "") -> str:
         """The newest release of a base distribution that ``version`` takes; "" for any."""
         wanted = self.requires.get(distribution)
@@ -87,6 +92,11 @@ class Table:
         if not spans:
             return None
         return self.versions[spans[0][0]], self.versions[spans[-1][1]]
+
+    def knows(self, group: str, name: str, release: int) -> bool:
+        """Whether a release has a parameter."""
+        spans = self.groups.get(group, {}).get("parameters", {}).get(name, ())
+        return any(first <= release <= last for first, last, _ in spans)
 
 
 @functools.cache

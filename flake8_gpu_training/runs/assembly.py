@@ -28,6 +28,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
+from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
@@ -139,9 +140,12 @@ class _Parts:
 class Assembly:
     """Builds runs of one project."""
 
-    def __init__(self, reach: Reach, versions: Mapping[str, str]) -> None:
+    def __init__(
+        self, reach: Reach, versions: Mapping[str, str], asked: Optional[Asked] = None
+    ) -> None:
         self.reach = reach
         self.versions = versions
+        self.asked = asked or Asked()
 
     # --- commands ---
 
@@ -599,6 +603,8 @@ class Assembly:
             ),
             model=self._model(parts, command),
             versions=self.versions,
+            limits=self.asked.limits,
+            unreleased=self.asked.unreleased,
             problems=problems,
             is_open=parts.is_open or _is_cut_short(command, problems),
             single_file=single_file,

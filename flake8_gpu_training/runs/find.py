@@ -24,6 +24,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.asked import asked_by
 from flake8_gpu_training.runs.assembly import Assembly, Origins
 from flake8_gpu_training.runs.configs import Recognised, recognise
 from flake8_gpu_training.runs.launchers import Launch, read_launch
@@ -127,8 +128,9 @@ class _Finder:
         self.reach = Reach(project)
         self.samples = Samples(project)
         self.commands = list(_commands(project))
-        versions = pinned_versions(project, (found.command for found in self.commands))
-        self.assembly = Assembly(self.reach, versions)
+        commands = [found.command for found in self.commands]
+        versions = pinned_versions(project, commands)
+        self.assembly = Assembly(self.reach, versions, asked_by(project, commands))
         self._takers: Optional[list[tuple[str, Entry]]] = None
 
     def find(self, launch_command: Optional[str]) -> tuple[Run, ...]:

@@ -244,6 +244,11 @@ class Run:
     hardware: Hardware = field(default_factory=Hardware)
     model: Model = field(default_factory=Model)
     versions: Mapping[str, str] = field(default_factory=_nothing)
+    limits: Mapping[str, str] = field(default_factory=_nothing)
+    """Versions that the project takes of what it does not pin (PEP 440), by distribution."""
+    unreleased: frozenset[str] = frozenset()
+    """Distributions whose source the project holds or installs from a repository: what they
+    take, no release can tell."""
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
     mounts: tuple[Mount, ...] = ()

@@ -151,7 +151,7 @@ def _by_address(text: str, location: Location) -> Optional[Requirement]:
         return None
     version = _public(wheel.group(2)) if wheel else _tag(repository)
     specifier = f"=={version}" if version else ""
-    return Requirement(canonicalize_name(name), specifier, location, version)
+    return Requirement(canonicalize_name(name), specifier, location, version, not version)
 
 
 def _tag(repository: Optional[re.Match[str]]) -> str:

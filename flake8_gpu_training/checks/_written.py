@@ -1,0 +1,151 @@
+"""Parameters as a user wrote them, and how a name or a value is replaced where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from flake8_gpu_training.checks.base import Change, Edit
+from flake8_gpu_training.facts import Call, Location, Origin, Setting, known
+from flake8_gpu_training.frameworks.accepted import Accepted, accepted_by, constructed
+from flake8_gpu_training.runs.model import Run
+
+_YAML = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A parameter where it stands; ``raw`` is its name as written (``--attn-impl``)."""
+
+    setting: Setting
+    location: Location
+    raw: str
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return self.setting.name
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether it is a flag of a command."""
+        return self.raw.startswith("--")
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it is a key of a file."""
+        return self.setting.origin is Origin.FILE
+
+    @property
+    def text(self) -> Optional[str]:
+        """The value as a parser of flags gets it; None when it is not known or none is given."""
+        value = self.setting.value
+        if not known(value) or isinstance(value, (list, dict)) or value is None:
+            return None
+        if self.is_key:
+            return str(value)
+        return self.setting.text.strip("'\"") if self.setting.text else None
+
+    def revalued(self, new: str) -> Optional[Change]:
+        """The change of the value."""
+        place, old = self.setting.value_location, self.setting.text
+        language = "bash" if self.is_flag else "yaml" if self.is_key else "python"
+        shown = f"{self.raw}{_JOINS[language]}{new}"
+        if place is None or not old:
+            return Change(language, shown)
+        return Change(language, shown, (Edit(place, old, new),))
+
+
+_JOINS = {"bash": " ", "yaml": ": ", "python": "="}
+
+
+@dataclass(frozen=True)
+class Use:
+    """A program or constructor, and what is given to it.
+
+    ``through_flags``: what stands in its file reaches it as flags. ``is_trainer``: the
+    arguments become TrainingArguments.
+    """
+
+    accepted: Accepted
+    written: tuple[Written, ...]
+    refuses: str = "refuses to start"
+    through_flags: bool = False
+    is_trainer: bool = True
+
+
+def uses(run: Run) -> Iterator[Use]:
+    """What ``run`` gives to the programs and constructors whose parameters are known."""
+    accepted = accepted_by(run)
+    if accepted is not None:
+        yield Use(accepted, tuple(_of_program(run)), through_flags=run.framework == "swift")
+    for call, taken in constructed(run):
+        yield Use(
+            taken,
+            tuple(_of_call(call)),
+            f"{call.method} raises TypeError",
+            is_trainer=any(p.distribution == "transformers" for p in taken.parts),
+        )
+
+
+def _of_program(run: Run) -> Iterator[Written]:
+    words = {word.location: word for word in run.command.words} if run.command else {}
+    for setting in (*run.settings.values(), *run.overridden):
+        place = setting.location
+        if place is None or "." in setting.name:
+            continue
+        if setting.origin is Origin.FILE:
+            yield Written(setting, place, setting.name)
+        elif setting.origin is Origin.FLAG:
+            word = words.get(place)
+            raw = word.text.partition("=")[0] if word is not None else ""
+            if raw.lstrip("-").replace("-", "_") == setting.name and not raw.startswith("---"):
+                yield Written(setting, place, raw)
+
+
+def _of_call(call: Call) -> Iterator[Written]:
+    for name, argument in call.keywords.items():
+        editable = argument.value_location is not None and 0 < len(argument.text) < 200
+        setting = Setting(
+            name,
+            argument.value,
+            argument.location,
+            Origin.CONSTRUCTOR,
+            text=argument.text if editable else "",
+            value_location=argument.value_location if editable else None,
+        )
+        yield Written(setting, argument.location, name)
+
+
+def value_text(value: Any) -> str:
+    """A value as a message names it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def renaming(written: Written, ours: Mapping[str, Any]) -> Optional[Change]:
+    """The change that sets ``ours`` in the place of ``written``."""
+    if len(ours) != 1:
+        return None
+    (name, value), old = next(iter(ours.items())), written.setting
+    lead = "--" if written.is_flag else ""
+    edits = [Edit(written.location, written.raw, f"{lead}{name}")]
+    language = "bash" if written.is_flag else "yaml" if written.is_key else "python"
+    same = value is old.value or (known(value) and known(old.value) and value == old.value)
+    shown = old.text if same else _spelled(language, value)
+    text = f"{lead}{name}{_JOINS[language]}{shown}".rstrip()
+    if not same:
+        if old.value_location is None or not old.text:
+            return Change(language, text)
+        edits.append(Edit(old.value_location, old.text, shown))
+    if written.is_key and not written.location.path.endswith(_YAML):
+        return Change(language, text)
+    return Change(language, text, tuple(edits))
+
+
+def _spelled(language: str, value: Any) -> str:
+    if language == "python":
+        return f'"{value}"' if isinstance(value, str) else repr(value)
+    return value_text(value)

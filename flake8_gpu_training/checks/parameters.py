@@ -1,0 +1,580 @@
+"""GPU005 to GPU009: parameters that a framework does not know, or not with such a value."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+from flake8_gpu_training.checks._written import Use, Written, renaming, uses, value_text
+from flake8_gpu_training.checks.base import (
+    Change,
+    Check,
+    Evidence,
+    Example,
+    Finding,
+    Impact,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import known
+from flake8_gpu_training.frameworks.accepted import TITLES, History
+from flake8_gpu_training.frameworks.base import Framework
+from flake8_gpu_training.frameworks.former_names import Former, former
+from flake8_gpu_training.frameworks.reading import parsed
+from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.frameworks.tables import Parameter, table_of
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_ALIKE = 0.8
+"""How much of a misspelt name must agree with the real one (difflib's ratio)."""
+
+
+@dataclass(frozen=True)
+class _Fault:
+    written: Written
+    message: str
+    current: Text
+    action: Text
+    change: Optional[Change] = None
+    priority: Priority = Priority.HIGH
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """A name that the program does not take: why, in the order in which it is asked."""
+
+    use: Use
+    written: Written
+    history: Optional[History] = None
+    former: Optional[Former] = None
+    owner: str = ""
+
+    @property
+    def title(self) -> str:
+        """Name and version of who refuses it."""
+        return (self.history.part if self.history else self.use.accepted.parts[0]).title
+
+
+def _unknown(run: Run) -> Iterator[_Unknown]:
+    for use in uses(run):
+        for written in use.written:
+            accepted = use.accepted
+            if accepted.takes(written.name, flag=written.is_flag):
+                continue
+            history = accepted.history(written.name)
+            old = _former(use, written, history)
+            if history is not None or old is not None:
+                yield _Unknown(use, written, history, old)
+            else:
+                yield _Unknown(use, written, owner=_owner(run, use, written.name))
+
+
+def _former(use: Use, written: Written, history: Optional[History]) -> Optional[Former]:
+    """What became of a name, of which the tables may know nothing."""
+    for part in (history.part,) if history is not None else use.accepted.parts:
+        found = former(part.distribution, written.name)
+        if found is not None and (history is not None or found.until):
+            return found
+    return None
+
+
+# --- GPU005 ---------------------------------------------------------------------------
+
+
+def _unknown_settings(run: Run) -> Iterator[_Fault]:
+    found = list(_unknown(run))
+    if any(one.former is not None and one.history is None for one in found):
+        return  # written for a version older than the tables: its other names are not known
+    for one in found:
+        if one.history is not None or one.owner:
+            continue
+        name, title = one.written.name, one.title
+        near = difflib.get_close_matches(name, one.use.accepted.parameters, 1, _ALIKE)
+        if near:
+            change = renaming(one.written, {near[0]: one.written.setting.value})
+            mend = f"write {near[0]}"
+            action = Text(f"改为 {near[0]}", f"write {near[0]}")
+        else:
+            change, mend = None, f"drop {name}"
+            action = Text(f"删除 {name}", f"drop {name}")
+        yield _Fault(
+            one.written,
+            f"{mend}: {title} has no parameter {name}, and {one.use.refuses}",
+            Text(f"{title} 没有参数 {name}", f"{title} has no parameter {name}"),
+            action,
+            change,
+        )
+
+
+# --- GPU006 ---------------------------------------------------------------------------
+
+_RELATED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "ms-swift": (("llamafactory", "train"), ("trl", "ModelConfig"), ("trl", "SFTConfig")),
+    "llamafactory": (("ms-swift", "sft"), ("trl", "ModelConfig"), ("trl", "SFTConfig")),
+    "transformers": (
+        ("trl", "SFTConfig"),
+        ("trl", "ModelConfig"),
+        ("trl", "GRPOConfig"),
+        ("ms-swift", "sft"),
+        ("llamafactory", "train"),
+    ),
+    "trl": (("trl", "ModelConfig"), ("ms-swift", "sft"), ("llamafactory", "train")),
+}
+_FRAMEWORKS = ("hf_trainer", "swift", "llamafactory")
+_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "ms-swift": ("sft", "rlhf", "infer", "export", "deploy", "megatron sft", "megatron rlhf")
+}
+
+
+def _owner(run: Run, use: Use, name: str) -> str:
+    """Whose parameter a name is that the program does not know; "" when nobody's."""
+    main = use.accepted.parts[0]
+    for group in _COMMANDS.get(main.distribution, ()):
+        if name in main.at_hand.table.parameters(group, main.at_hand.version):
+            return f"{'' if group.startswith('megatron') else 'swift '}{group}"
+    for distribution, group in _RELATED.get(main.distribution, ()):
+        table = table_of(distribution)
+        if table is not None and table.span(group, name) is not None:
+            title = TITLES[distribution]
+            return f"{title}'s {group}" if distribution == "trl" else title
+    return next((f.title for f in _others(run) if _practice(f, name)), "")
+
+
+def _others(run: Run) -> Iterator[Framework]:
+    return (framework_of(name) for name in _FRAMEWORKS if name != run.framework)
+
+
+def _practice(framework: Framework, name: str) -> str:
+    """The practice that a framework's parameter is about; "" when none."""
+    for practice, spelling in framework.spellings.items():
+        if name == spelling.parameter or name in spelling.aliases:
+            return practice
+    return ""
+
+
+def _foreign_settings(run: Run) -> Iterator[_Fault]:
+    for one in _unknown(run):
+        if not one.owner:
+            continue
+        name, title = one.written.name, one.title
+        ours = _ours(run, one)
+        change = renaming(one.written, ours) if ours else None
+        told = ", ".join(f"{key}={value_text(value)}" for key, value in ours.items())
+        if not all(known(value) for value in ours.values()):
+            told = ", ".join(ours)
+        mend = f"write {told}" if ours else f"drop {name}"
+        yield _Fault(
+            one.written,
+            f"{mend}: {name} is a parameter of {one.owner}; {title} does not know it, "
+            f"and {one.use.refuses}",
+            Text(f"{name} 是 {one.owner} 的参数", f"{name} is a parameter of {one.owner}"),
+            Text(f"改为 {told}" if ours else f"删除 {name}", mend),
+            change,
+        )
+
+
+def _ours(run: Run, one: _Unknown) -> Mapping[str, Any]:
+    """What the run's own framework has for a parameter of another one."""
+    spellings = framework_of(run.framework).spellings_of(run)
+    for other in _others(run):
+        practice = _practice(other, one.written.name)
+        ours = spellings.get(practice)
+        if ours is None:
+            continue
+        value = other.spellings[practice].read(one.written.setting.value)
+        if not known(value):
+            written: Mapping[str, Any] = {ours.parameter: value}
+        elif isinstance(value, (dict, list)):
+            continue
+        else:
+            written = ours.parameters(value)
+        if all(one.use.accepted.takes(name) for name in written):
+            return written
+    return {}
+
+
+# --- GPU007 ---------------------------------------------------------------------------
+
+
+def _renamed_settings(run: Run) -> Iterator[_Fault]:
+    for one in _unknown(run):
+        if one.history is not None and not one.history.is_former:
+            yield _too_new(one, one.history)
+        elif one.history is not None or one.former is not None:
+            yield _too_old(one)
+
+
+def _too_new(one: _Unknown, history: History) -> _Fault:
+    name, part = one.written.name, history.part
+    package = TITLES[part.distribution]
+    return _Fault(
+        one.written,
+        f"install {part.distribution}>={history.first} or drop {name}: {package} knows it from "
+        f"{history.first} on, {part.at_hand.version} is asked for and {one.use.refuses}",
+        Text(
+            f"{name} 自 {package} {history.first} 起才有",
+            f"{name} exists from {package} {history.first} on",
+        ),
+        Text(f"升级到 {history.first} 或更新", f"install {history.first} or newer"),
+        priority=_priority(history),
+    )
+
+
+def _too_old(one: _Unknown) -> _Fault:
+    name = one.written.name
+    part = one.history.part if one.history is not None else one.use.accepted.parts[0]
+    last = one.history.last if one.history is not None else ""
+    if not last and one.former is not None:
+        last = one.former.until
+    ours = _instead(one)
+    change = renaming(one.written, ours) if ours else None
+    mend = f"write {_told(one.written, ours)}" if ours else f"drop {name}"
+    if not ours and one.former is not None and one.former.advice:
+        mend += f" ({one.former.advice})"
+    pinned = part.at_hand.pinned
+    if not pinned:
+        limit = ".".join(str(number) for number in _after(last))
+        mend += f", or pin {part.distribution}<{limit}"
+    why = f"{part.title} has it no more (the last was {last}), and {one.use.refuses}"
+    if not pinned:
+        why = (
+            f"{part.title}, the newest that can be installed here, has it no more "
+            f"(the last was {last}), and {one.use.refuses}"
+        )
+    return _Fault(
+        one.written,
+        f"{mend}: {why}",
+        Text(f"{part.title} 已无参数 {name}（最后为 {last}）", f"{part.title} dropped {name}"),
+        Text(f"改为 {_told(one.written, ours)}" if ours else f"删除 {name}", mend),
+        change,
+        _priority(one.history) if one.history is not None else _unpinned(pinned),
+    )
+
+
+def _unpinned(pinned: bool) -> Priority:
+    return Priority.HIGH if pinned else Priority.MEDIUM
+
+
+def _priority(history: History) -> Priority:
+    return Priority.HIGH if history.certain else Priority.MEDIUM
+
+
+def _after(version: str) -> tuple[int, ...]:
+    """The minor version after ``version``."""
+    major, minor = (*parsed(version), 0)[:2]
+    return (major, minor + 1)
+
+
+def _instead(one: _Unknown) -> Mapping[str, Any]:
+    """The parameters that take a former one's place, where the version at hand has them."""
+    if one.former is None:
+        return {}
+    value = one.written.setting.value
+    if one.former.name:
+        written: Mapping[str, Any] = {one.former.name: value}
+    elif known(value) and isinstance(value, (str, bool, int)):
+        written = one.former.values.get(value, {})
+    else:
+        written = {}
+    return written if all(one.use.accepted.takes(name) for name in written) else {}
+
+
+def _told(written: Written, ours: Mapping[str, Any]) -> str:
+    same = written.setting.value
+    return ", ".join(
+        name if value is same else f"{name}={value_text(value)}" for name, value in ours.items()
+    )
+
+
+# --- GPU008, GPU009 -------------------------------------------------------------------
+
+
+def _wrong_types(run: Run) -> Iterator[_Fault]:
+    for use, written, parameter in _parsed(run):
+        if len(parameter.types) != 1 or parameter.choices or written.text is None:
+            continue
+        wanted = parameter.types[0]
+        refused = _REFUSES.get(wanted)
+        if refused is None or not refused(written.text):
+            continue
+        if written.text.lower() in ("none", "null"):
+            continue  # newer parsers take the word for an optional parameter
+        new = _as(wanted, written.text)
+        hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
+        yield _Fault(
+            written,
+            f"{hint}: {use.accepted.title} reads it as {wanted}, "
+            f"{written.text!r} is none and {use.refuses}",
+            Text(
+                f"{written.name} 应为 {wanted}，实为 {written.text}",
+                f"{written.name} takes {wanted}, not {written.text}",
+            ),
+            Text(f"改为 {wanted} 值", hint),
+            written.revalued(new) if new else None,
+        )
+
+
+_TRUTHS = frozenset(("yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"))
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
+
+def _no_int(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _no_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+_REFUSES: Mapping[str, Callable[[str], bool]] = {
+    "int": _no_int,
+    "float": _no_float,
+    "bool": lambda text: text.lower() not in _TRUTHS,
+}
+
+
+def _as(wanted: str, text: str) -> str:
+    """The same value as the parser takes it; "" when there is none."""
+    if wanted == "int" and not _no_float(text):
+        figure = float(text)
+        return str(int(figure)) if figure.is_integer() else ""
+    return ""
+
+
+def _parsed(run: Run) -> Iterator[tuple[Use, Written, Parameter]]:
+    """Values that an argparse parser converts."""
+    for use in uses(run):
+        for written in use.written:
+            parameter = use.accepted.parameter(written.name, flag=written.is_flag)
+            if parameter is not None and (written.is_flag or use.through_flags):
+                yield use, written, parameter
+
+
+_CONVERTED = frozenset(
+    """
+    eval_strategy evaluation_strategy logging_strategy save_strategy hub_strategy
+    lr_scheduler_type optim
+    """.split()  # noqa: SIM905
+)
+"""Names that TrainingArguments.__post_init__ turns into an Enum, whoever gives them."""
+
+
+def _no_choices(run: Run) -> Iterator[_Fault]:
+    for use in uses(run):
+        for written in use.written:
+            parameter = use.accepted.parameter(written.name, flag=written.is_flag)
+            if parameter is None or not parameter.choices:
+                continue
+            checked = written.is_flag or use.through_flags
+            if not checked and not _is_converted(use, parameter):
+                continue
+            value = written.text if checked else written.setting.value
+            if value is None or not known(value) or not isinstance(value, (str, bool, int)):
+                continue
+            if value in parameter.choices or str(value) in map(str, parameter.choices):
+                continue
+            if checked and str(value).lower() in ("none", "null"):
+                continue
+            yield _no_choice(use, written, parameter, value)
+
+
+def _is_converted(use: Use, parameter: Parameter) -> bool:
+    return use.is_trainer and parameter.name in _CONVERTED
+
+
+def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> _Fault:
+    choices = [str(choice) for choice in parameter.choices if choice is not None]
+    near = difflib.get_close_matches(str(value).lower(), choices, 1, 0.6)
+    quoted = value is False and "no" in choices
+    if quoted:
+        near = ["no"]
+    listed = ", ".join(choices[:8]) + (", …" if len(choices) > 8 else "")
+    mend = f"write {written.name}={near[0]}" if near else f"choose one of {listed}"
+    if quoted and written.is_key:
+        mend = f'write {written.name}: "no" with quotes (YAML reads a bare no as false)'
+    change = written.revalued(f'"{near[0]}"' if quoted or not written.is_flag else near[0])
+    return _Fault(
+        written,
+        f"{mend}: {use.accepted.title} does not know {value!r} and {use.refuses}",
+        Text(f"{written.name} 不能取 {value}", f"{written.name} cannot be {value}"),
+        Text(f"可选值：{listed}", f"choose one of {listed}"),
+        change if near else None,
+    )
+
+
+# --- the checks -----------------------------------------------------------------------
+
+
+def _judge(find: Callable[[Run], Iterator[_Fault]]) -> Callable[[Run], Judgement]:
+    def judge(run: Run) -> Judgement:
+        faults = list(find(run))
+        if not faults:
+            return Judgement(Status.NOT_APPLICABLE)
+        first = min(faults, key=lambda fault: fault.priority.rank)
+        return Judgement(
+            Status.RECOMMENDED,
+            evidence=tuple(Evidence(f.current.en, f.written.location) for f in faults),
+            findings=tuple(
+                Finding(f.written.location, f.message, f.change, f.priority) for f in faults
+            ),
+            current=first.current,
+            action=first.action,
+            change=next((f.change for f in faults if f.change is not None), None),
+            priority=first.priority,
+        )
+
+    return judge
+
+
+_FAILS = Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended"))
+_TRAINER = """\
+from transformers import Trainer, TrainingArguments
+
+args = TrainingArguments(
+    output_dir="out",
+    {}
+)
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+_TABLES = "frameworks/parameters/*.json, generated from the released sources"
+_SWIFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset data/train.jsonl {}\n"
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU005",
+        "unknown-setting",
+        Text("未知参数", "Unknown setting"),
+        Priority.HIGH,
+        _judge(_unknown_settings),
+        why="The parser refuses a name that it does not know, and a constructor raises "
+        "TypeError: the job ends before the first step, after it has waited for its GPUs.",
+        fix="Write the name that is suggested, or drop it.",
+        ignore="The framework is a version of your own that takes more parameters than the "
+        "releases.",
+        impact=_FAILS,
+        examples=(
+            Example(
+                "llamafactory",
+                "sft.yaml",
+                "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\ndo_train: true\n"
+                "finetuning_type: lora\nenable_liger_kernal: true\n",
+                "model_name_or_path: Qwen/Qwen2.5-7B-Instruct\nstage: sft\ndo_train: true\n"
+                "finetuning_type: lora\nenable_liger_kernel: true\n",
+            ),
+            Example(
+                "hf_trainer",
+                "train.py",
+                _TRAINER.format("gradient_checkpoint=True,"),
+                _TRAINER.format("gradient_checkpointing=True,"),
+            ),
+        ),
+        sources=(_TABLES, "ms-swift 4.6.0, pipelines/base.py", "transformers hf_argparser.py"),
+    ),
+    Check(
+        "GPU006",
+        "foreign-setting",
+        Text("其他框架的参数", "Setting of another framework"),
+        Priority.HIGH,
+        _judge(_foreign_settings),
+        why="The name is another framework's or another command's: this one refuses it at start.",
+        fix="Write the parameter that this framework has for it.",
+        impact=_FAILS,
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _SWIFT.format("--attn_implementation flash_attention_2"),
+                _SWIFT.format("--attn_impl flash_attn"),
+            ),
+        ),
+        sources=(_TABLES,),
+    ),
+    Check(
+        "GPU007",
+        "renamed-setting",
+        Text("参数在该版本中已改名或删除", "Setting renamed or removed"),
+        Priority.HIGH,
+        _judge(_renamed_settings),
+        why="The version at hand does not know the name any more, or not yet, and refuses it. "
+        "The version at hand is the one that the project pins; without a pin it is the newest "
+        "that its requirements allow, since that is what an installation gets today. A run "
+        "that no allowed version takes is of high priority; one that an older allowed version "
+        "would take is of medium priority.",
+        fix="Write the new name, or pin a version that has the old one.",
+        ignore="The environment is pinned where the project does not say so; then say so.",
+        impact=_FAILS,
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _TRAINER.format('evaluation_strategy="epoch",'),
+                _TRAINER.format('eval_strategy="epoch",'),
+                files=(("requirements.txt", "transformers==4.57.6\n"),),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                _SWIFT.format("--train_type lora"),
+                _SWIFT.format("--tuner_type lora"),
+            ),
+        ),
+        sources=(_TABLES, "deprecation messages of the last releases that knew the names"),
+    ),
+    Check(
+        "GPU008",
+        "wrong-type",
+        Text("参数类型错误", "Value of the wrong type"),
+        Priority.HIGH,
+        _judge(_wrong_types),
+        why="argparse converts each flag and refuses what it cannot convert: 1e3 is no int.",
+        fix="Write a value of the type that the parameter has.",
+        impact=_FAILS,
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _SWIFT.format("--max_length 4e3"),
+                _SWIFT.format("--max_length 4000"),
+            ),
+        ),
+        sources=(_TABLES, "transformers hf_argparser.py"),
+    ),
+    Check(
+        "GPU009",
+        "not-a-choice",
+        Text("参数取值不在可选范围", "Value that is no choice"),
+        Priority.HIGH,
+        _judge(_no_choices),
+        why="Parsers refuse a value that is not among the choices, and TrainingArguments turns "
+        "names of strategies, schedules and optimizers into an Enum, which knows no other.",
+        fix="Choose one of the values that are named.",
+        impact=_FAILS,
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.py",
+                _TRAINER.format('lr_scheduler_type="cosin",'),
+                _TRAINER.format('lr_scheduler_type="cosine",'),
+            ),
+            Example(
+                "swift",
+                "train.sh",
+                _SWIFT.format("--torch_dtype bf16"),
+                _SWIFT.format("--torch_dtype bfloat16"),
+            ),
+        ),
+        sources=(_TABLES, "transformers 4.46.3 to 5.24.0, training_args.py"),
+    ),
+)

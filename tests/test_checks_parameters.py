@@ -1,0 +1,197 @@
+"""Parameters that a framework does not know, in the version at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checks_support import findings, runs_alone, runs_of
+
+TRAINER = """\
+from transformers import TrainingArguments, Trainer
+
+args = TrainingArguments(output_dir="out", {})
+Trainer(model=model, args=args).train()
+"""
+SWIFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset data/train.jsonl {}\n"
+CODES = ("GPU005", "GPU006", "GPU007", "GPU008", "GPU009")
+
+
+def messages(root: Path, files: dict[str, str]) -> list[str]:
+    """``code message`` of all findings about parameters."""
+    runs = runs_of(root, files)
+    assert runs, "the files are no run"
+    return [f"{code} {f.message}" for code in CODES for f in findings(runs, code)]
+
+
+def of_swift(root: Path, flags: str, version: str = "4.6.0") -> list[str]:
+    pins = {"requirements.txt": f"ms-swift=={version}\n"} if version else {}
+    return messages(root, {"train.sh": SWIFT.format(flags), **pins})
+
+
+def of_trainer(arguments: str, **versions: str) -> list[str]:
+    runs = runs_alone(TRAINER.format(arguments), **versions)
+    return [f"{code} {f.message}" for code in CODES for f in findings(runs, code)]
+
+
+# --- unknown names ---
+
+
+def test_a_misspelt_flag_is_told_with_its_real_name(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, "--gradient_acumulation_steps 2")
+    assert found.startswith("GPU005 write gradient_accumulation_steps: ms-swift 4.6.0 has no ")
+
+
+def test_a_unique_beginning_of_a_flag_is_the_flag(tmp_path: Path) -> None:
+    assert of_swift(tmp_path, "--gradient_accumulation 2 --neftune_noise 5") == []
+
+
+def test_flags_with_dashes_and_negated_flags_are_known(tmp_path: Path) -> None:
+    flags = "--learning-rate 1e-4 --no_dataloader_pin_memory --max-length 2048"
+    assert of_swift(tmp_path, flags) == []
+
+
+def test_ignored_errors_and_ray_leave_it_open(tmp_path: Path) -> None:
+    assert of_swift(tmp_path, "--ignore_args_error true --my_own 1") == []
+    assert of_swift(tmp_path / "ray", "--use_ray true --my_own 1") == []
+
+
+def test_an_unread_tail_of_arguments_hides_nothing_that_is_written(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, '--lora_rnk 8 "$@"')
+    assert found.startswith("GPU005 write lora_rank:")
+
+
+def test_a_misspelt_keyword_is_told_with_the_constructor(tmp_path: Path) -> None:
+    (found,) = of_trainer("gradient_checkpoint=True", transformers="4.57.6")
+    assert found.startswith("GPU005 write gradient_checkpointing: Transformers 4.57.6 has no ")
+    assert found.endswith("and TrainingArguments raises TypeError")
+
+
+def test_a_class_of_the_project_takes_what_it_declares() -> None:
+    text = TRAINER.replace("args =", "class TrainingArguments(Base):\n    mine: int = 1\n\nargs =")
+    text = text.replace("import TrainingArguments, ", "import ").format("mine=2")
+    assert [f for code in CODES for f in findings(runs_alone(text), code)] == []
+
+
+def test_unsloth_replaces_the_classes() -> None:
+    text = "import unsloth\nfrom trl import SFTConfig, SFTTrainer\n"
+    text += "SFTTrainer(model, args=SFTConfig(max_seq_length=512)).train()\n"
+    assert [f for code in CODES for f in findings(runs_alone(text), code)] == []
+
+
+def test_a_project_that_holds_the_framework_may_take_more(tmp_path: Path) -> None:
+    files = {
+        "sft.yaml": "model_name_or_path: a/b\nstage: sft\nfinetuning_type: lora\n"
+        "do_train: true\nbrand_new: 1\n",
+        "src/llamafactory/hparams/parser.py": "",
+    }
+    assert messages(tmp_path, files) == []
+
+
+def test_a_framework_from_its_repository_may_take_more(tmp_path: Path) -> None:
+    files = {
+        "train.sh": SWIFT.format("--brand_new 1"),
+        "requirements.txt": "git+https://github.com/modelscope/ms-swift.git\n",
+    }
+    runs = runs_of(tmp_path, files)
+    assert [f.message for code in CODES for f in findings(runs, code)] == []
+
+
+# --- names of others ---
+
+
+def test_a_name_of_transformers_is_translated_for_swift(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, "--attn_implementation flash_attention_2")
+    assert found.startswith("GPU006 write attn_impl=flash_attn: attn_implementation is a ")
+
+
+def test_a_flag_of_another_command_is_named(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, "--num_generations 8")
+    assert "num_generations is a parameter of swift rlhf" in found
+
+
+# --- versions ---
+
+
+def test_a_pinned_version_that_dropped_a_name(tmp_path: Path) -> None:
+    (found,) = of_trainer('evaluation_strategy="epoch"', transformers="4.57.6")
+    assert found.startswith("GPU007 write eval_strategy: Transformers 4.57.6 has it no more")
+
+
+def test_a_pinned_version_that_still_has_a_name() -> None:
+    assert of_trainer('evaluation_strategy="epoch"', transformers="4.40.2") == []
+
+
+def test_a_pinned_version_that_has_a_name_not_yet() -> None:
+    (found,) = of_trainer('eval_strategy="epoch"', transformers="4.38.2")
+    assert found.startswith("GPU007 install transformers>=4.41.2 or drop eval_strategy")
+
+
+def test_without_a_pin_the_message_offers_one(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, {"train.sh": SWIFT.format("--train_type lora")})
+    (found,) = findings(runs, "GPU007")
+    assert found.priority is not None
+    assert found.priority.value == "medium"
+    assert found.message.startswith("write tuner_type, or pin ms-swift<4.1: ms-swift 4.6.0, the ")
+
+
+def test_an_upper_bound_names_the_version_at_hand(tmp_path: Path) -> None:
+    files = {"train.sh": SWIFT.format("--train_type lora"), "requirements.txt": "ms-swift<4\n"}
+    assert messages(tmp_path, files) == []
+
+
+def test_a_pinned_base_names_the_version_of_what_builds_on_it(tmp_path: Path) -> None:
+    script = "from trl import SFTConfig, SFTTrainer\n"
+    script += "SFTTrainer(model, args=SFTConfig(max_seq_length=512)).train()\n"
+    pinned = {"train.py": script, "requirements.txt": "trl==1.10.0\ntransformers==5.0.0\n"}
+    (found,) = messages(tmp_path, pinned)
+    assert found.startswith("GPU007 write max_length: TRL 1.10.0 has it no more")
+
+
+def test_a_guarded_name_is_left_alone() -> None:
+    text = """\
+from transformers import TrainingArguments, Trainer
+try:
+    args = TrainingArguments(output_dir="out", eval_strategy="epoch")
+except TypeError:
+    args = TrainingArguments(output_dir="out", evaluation_strategy="epoch")
+Trainer(model=model, args=args).train()
+"""
+    runs = runs_alone(text, transformers="4.57.6")
+    assert [f for code in CODES for f in findings(runs, code)] == []
+
+
+# --- values ---
+
+
+@pytest.mark.parametrize(
+    "flag", ["--max_length 4e3", "--max_length 2048.5", "--lora_rank r8", "--learning_rate fast"]
+)
+def test_values_that_argparse_cannot_convert(flag: str, tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, flag)
+    assert found.startswith("GPU008 ")
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["--packing 1", "--packing yes", "--packing", "--learning_rate 1", "--max_length $LENGTH"],
+)
+def test_values_that_argparse_converts(flag: str, tmp_path: Path) -> None:
+    assert of_swift(tmp_path, flag) == []
+
+
+def test_a_truth_value_that_is_none(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, "--packing 2")
+    assert found.startswith("GPU008 give packing true or false")
+
+
+def test_a_bare_no_in_yaml_is_false(tmp_path: Path) -> None:
+    text = "model_name_or_path: a/b\nstage: sft\nfinetuning_type: lora\ndo_train: true\n"
+    files = {"sft.yaml": f"{text}eval_strategy: no\n", "requirements.txt": "llamafactory==0.9.5\n"}
+    (found,) = messages(tmp_path, files)
+    assert found.startswith('GPU009 write eval_strategy: "no" with quotes')
+
+
+def test_a_word_for_another_is_no_choice() -> None:
+    (found,) = of_trainer('lr_scheduler_type="cosin"', transformers="4.57.6")
+    assert found.startswith("GPU009 write lr_scheduler_type=cosine")
