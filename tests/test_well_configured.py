@@ -52,7 +52,9 @@ class Said:
 def said_of(root: Path) -> Said:
     project = Project.open(root)
     run = next(run for run in find_runs(project) if run.primary)
-    audit = score(audit_of("general"), judge(run, all_checks()))
+    general = audit_of("general")
+    assert general is not None
+    audit = score(general, judge(run, all_checks()))
     assert audit is not None
     return Said(lint_project(project, ALL), audit)
 
@@ -64,7 +66,8 @@ def as_bundled(name: str) -> Said:
 
 @cache
 def table(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return found
 
 
 def ablations() -> list[Any]:
