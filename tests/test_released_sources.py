@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from released.archives import releases
+from released.archives import Release, releases
 from released.classes import NOTHING, ClassReader, Field
+from released.mappings import KeyReader
 from released.parsers import arguments, signature
 from released.spans import dumped, table
 
@@ -23,6 +25,41 @@ from enum import Enum
 class Strategy(str, Enum):
     NO = "no"
     STEPS = "steps"
+"""
+CONSTANTS = """\
+ZERO = "zero"
+STAGE = "stage"
+STAGE_DEFAULT = 0
+"""
+SECTIONS = """\
+from typing import Optional
+from pydantic import BaseModel, Field
+from .constants import *
+
+class Model(BaseModel):
+    class Config:
+        extra = "forbid"
+
+class Offload(Model):
+    device: str = "none"
+
+class Zero(Model):
+    size: int = Field(pp_int(5e8), alias="stage3_size")
+    offload: Optional[Offload] = None
+
+class Open(BaseModel):
+    level: int = 0
+
+def get_stage(param_dict):
+    if ZERO in param_dict.keys():
+        section = param_dict[ZERO]
+        return get_scalar_param(section, STAGE, STAGE_DEFAULT)
+
+def get_type(param_dict, key="type"):
+    for name in ["kind", "kinds"]:
+        if name in param_dict:
+            return param_dict.get(name, "plain")
+    return get_scalar_param(param_dict, key, None)
 """
 CLASSES = """\
 import argparse
@@ -109,6 +146,37 @@ def test_options_and_signatures_are_parameters(reader: ClassReader) -> None:
     }
 
 
+def test_keys_that_code_reads_from_a_dictionary_stand_in_their_sections(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/constants.py").write_text(CONSTANTS)
+    (tmp_path / "pkg/config.py").write_text(SECTIONS)
+    reader = ClassReader(Release("some-pkg", Version("1.0"), tmp_path))
+    module = reader.release.module("pkg/config.py")
+    assert module is not None
+    assert KeyReader(reader, module, {"param_dict": ()}).keys() == {
+        ("zero",): Field("zero"),
+        ("zero", "stage"): Field("stage", default=0),
+        ("kind",): Field("kind", default="plain"),
+        ("type",): Field("type", default=None),
+    }
+
+
+def test_models_refuse_other_names_as_their_bases_do(tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text(SECTIONS)
+    reader = ClassReader(Release("some-pkg", Version("1.0"), tmp_path))
+    module = reader.release.module("config.py")
+    assert module is not None
+    zero, other = reader.find(module, "Zero"), reader.find(module, "Open")
+    assert zero is not None
+    assert other is not None
+    assert reader.refuses_others(zero)
+    assert not reader.refuses_others(other)
+    assert [name for name, _ in reader.models(zero)] == ["offload"]
+    assert reader.fields(zero)[0]["size"] == Field(
+        "size", ("int",), default=500000000, aliases=("stage3_size",)
+    )
+
+
 def test_versions_that_agree_are_one_span() -> None:
     old: dict[str, Any] = {"G": {"a": Field("a", ("int",), default=1), "b": Field("b")}}
     new: dict[str, Any] = {"G": {"a": Field("a", ("int",), default=2), "b": Field("b")}}
@@ -118,11 +186,13 @@ def test_versions_that_agree_are_one_span() -> None:
         [old, old, new],
         {"G": [["base", "B"]]},
         [{}, {"base": "<2"}, {}],
+        [{"G"}, {"G"}, set()],
     )
     assert data["groups"]["G"] == {
         "since": 0,
         "until": 2,
         "extends": [["base", "B"]],
+        "closed": [[0, 1]],
         "parameters": {
             "a": [[0, 1, {"type": "int", "default": 1}], [2, 2, {"type": "int", "default": 2}]],
             "b": [[0, 2, {}]],

@@ -32,5 +32,16 @@ def test_a_version_is_that_of_the_release_that_stands_for_it(wanted: str, releas
     assert table.versions[table.release(wanted)] == release
 
 
+def test_sections_of_deepspeed_are_groups_and_say_where_others_are_refused() -> None:
+    table = table_of("deepspeed")
+    assert table is not None
+    assert table.refuses_others("zero_optimization.offload_optimizer", "0.16.9")
+    assert not table.refuses_others("activation_checkpointing", "0.16.9")
+    assert not table.refuses_others("config")
+    assert table.refuses_others("fp16", "0.17.6")
+    assert not table.refuses_others("fp16", "0.16.9")
+    assert "cpu_checkpointing" in table.parameters("activation_checkpointing")
+
+
 def test_there_is_no_table_of_what_was_not_read() -> None:
     assert table_of("no-such-framework") is None

@@ -9,12 +9,15 @@ then ``python tools/make_parameter_tables.py releases [distribution …]``.
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from released.archives import Release, releases
-from released.classes import ClassReader, Field
+from released.classes import NOTHING, ClassReader, Field, Found
+from released.mappings import KeyReader
 from released.parsers import arguments, joined, signature
 from released.spans import dumped, table
 
@@ -32,6 +35,7 @@ class _Collector:
         self.reader = ClassReader(release)
         self.groups: dict[str, dict[str, Field]] = {}
         self.extends: dict[str, Foreign] = {}
+        self.closed: set[str] = set()
 
     def classes(self, group: str, path: str, *names: str) -> None:
         """The fields of dataclasses or pydantic models of a module, as one group."""
@@ -54,6 +58,34 @@ class _Collector:
             for name in module.classes if module is not None else ():
                 if name.endswith(ending):
                     self.classes(name, path, name)
+
+    def section(self, group: str, path: str, name: str) -> None:
+        """A section of a configuration that a pydantic model reads, and those within it."""
+        module = self.release.module(path)
+        found = self.reader.find(module, name) if module is not None else None
+        if found is not None:
+            self._section(group, found)
+
+    def _section(self, group: str, found: Found) -> None:
+        self.groups[group] = self.reader.fields(found)[0]
+        if self.reader.refuses_others(found):
+            self.closed.add(group)
+        for name, model in self.reader.models(found):
+            field = self.groups[group][name]
+            self.groups[group][name] = replace(field, types=("dict",))
+            self._section(f"{group}.{name}", model)
+
+    def keys(
+        self, path: str, roots: Mapping[str, tuple[str, ...]], whole: str, skipped: str = ""
+    ) -> None:
+        """The keys that a module reads from a dictionary; a section's keys are its group."""
+        module = self.release.module(path)
+        if module is None:
+            return
+        for keys, field in KeyReader(self.reader, module, roots).keys(skipped).items():
+            group = self.groups.setdefault(".".join(keys[:-1]) or whole, {})
+            if field.name not in group or group[field.name].default is NOTHING:
+                group[field.name] = field
 
     def parser(self, group: str, *paths: str) -> None:
         """The options that ``add_argument`` calls of the modules declare, as one group."""
@@ -84,6 +116,10 @@ def _trl(c: _Collector) -> None:
     c.every_class(r"trl/experimental/\w+/\w+_config\.py", "Config")
     for path in ("trl/scripts/utils.py", "trl/commands/cli_utils.py", "trl/utils.py"):
         c.classes("ScriptArguments", path, "ScriptArguments")
+        c.classes("DatasetMixtureConfig", path, "DatasetMixtureConfig")
+    for name in ("grpo", "rloo"):
+        arguments_of = f"{name.upper()}ScriptArguments"
+        c.classes(arguments_of, f"trl/scripts/{name}.py", arguments_of)
 
 
 def _peft(c: _Collector) -> None:
@@ -112,6 +148,7 @@ def _swift(c: _Collector) -> None:
     for group in ("rlhf", "infer", "deploy", "eval", "export", "sampling"):
         c.classes(group, f"{folder}/{group}_args.py", f"{group.title()}Arguments")
     c.classes("rlhf", f"{folder}/rlhf_args.py", "RLHFArguments")
+    c.classes("rollout", f"{folder}/deploy_args.py", "RolloutArguments")
     for megatron in ("swift/megatron/arguments", "swift/megatron/argument"):
         for name in ("train_args", "sft_args"):
             names = ("MegatronTrainArguments", "MegatronSftArguments")
@@ -131,6 +168,8 @@ def _llamafactory(c: _Collector) -> None:
         ("generating_args", "GeneratingArguments"),
     ):
         c.classes("train", f"{folder}/{path}.py", name)
+        if path != "training_args":
+            c.classes("infer", f"{folder}/{path}.py", name)
     if ("transformers", "Seq2SeqTrainingArguments") not in c.extends["train"]:
         c.extends["train"].append(("transformers", "Seq2SeqTrainingArguments"))
 
@@ -149,6 +188,74 @@ def _sglang(c: _Collector) -> None:
     c.parser("serve", path)
 
 
+_DEEPSPEED_MODELS = (
+    ("zero_optimization", "runtime/zero/config.py", "DeepSpeedZeroConfig"),
+    ("fp16", "runtime/precision_config.py", "DeepSpeedFP16Config"),
+    ("bf16", "runtime/precision_config.py", "DeepSpeedBF16Config"),
+    ("comms_logger", "comm/config.py", "CommsLoggerConfig"),
+    ("tensorboard", "monitor/config.py", "TensorBoardConfig"),
+    ("wandb", "monitor/config.py", "WandbConfig"),
+    ("csv_monitor", "monitor/config.py", "CSVConfig"),
+    ("comet", "monitor/config.py", "CometConfig"),
+    ("hybrid_engine", "runtime/config.py", "HybridEngineConfig"),
+    ("weight_quantization", "inference/config.py", "WeightQuantConfig"),
+    ("compile", "runtime/compiler.py", "CompileConfig"),
+    ("compile", "compile/config.py", "CompileConfig"),
+    ("timers.throughput", "utils/config.py", "DeepSpeedThroughputTimerConfig"),
+    ("timers.throughput", "utils/timer.py", "DeepSpeedThroughputTimerConfig"),
+    ("tensor_parallel", "runtime/tensor_parallel/config.py", "TPTrainingConfig"),
+)
+_DEEPSPEED_READERS = (
+    ("runtime/config.py", "param_dict", ()),
+    ("runtime/zero/config.py", "param_dict", ()),
+    ("runtime/precision_config.py", "param_dict", ()),
+    ("monitor/config.py", "param_dict", ()),
+    ("comm/config.py", "ds_config", ()),
+    ("utils/config.py", "param_dict", ()),
+    ("runtime/tensor_parallel/config.py", "ds_config", ()),
+    ("runtime/swap_tensor/aio_config.py", "param_dict", ()),
+    ("runtime/activation_checkpointing/config.py", "param_dict", ()),
+    (
+        "runtime/activation_checkpointing/config.py",
+        "act_chkpt_config_dict",
+        ("activation_checkpointing",),
+    ),
+    ("profiling/config.py", "param_dict", ()),
+    ("profiling/config.py", "flops_profiler_dict", ("flops_profiler",)),
+    ("autotuning/config.py", "autotuning_dict", ("autotuning",)),
+    ("nebula/config.py", "param_dict", ()),
+    ("nebula/config.py", "nebula_dict", ("nebula",)),
+    ("elasticity/config.py", "param_dict", ("elasticity",)),
+    ("datastates/config.py", "param_dict", ()),
+)
+# Names that no reader of the whole dictionary spells out.
+_DEEPSPEED_ELSEWHERE = (
+    *("autotuning", "bfloat16", "curriculum_learning", "data_efficiency"),
+    *("compression_training", "elasticity", "quantize_training", "sequence_parallel_size"),
+)
+
+
+def _deepspeed(c: _Collector) -> None:
+    for path, variable, place in _DEEPSPEED_READERS:
+        roots: dict[str, tuple[str, ...]] = {variable: place}
+        if variable == "param_dict" and not place:
+            roots["_param_dict"] = ()
+        c.keys(f"deepspeed/{path}", roots, "config", "get_sparse_attention_")
+    for section, path, name in _DEEPSPEED_MODELS:
+        c.section(section, f"deepspeed/{path}", name)
+    known = {group.partition(".")[0] for group in c.groups} - {"config"}
+    for name in known | (set(_DEEPSPEED_ELSEWHERE) - _deepspeed_removed(c)):
+        c.groups["config"].setdefault(name, Field(name))
+
+
+def _deepspeed_removed(c: _Collector) -> set[str]:
+    """The keys for which a release stops with an error."""
+    module = c.release.module("deepspeed/runtime/config.py")
+    removed = module.constants.get("_REMOVED_TOP_LEVEL_CONFIG_KEYS") if module else None
+    keys = removed.keys if isinstance(removed, ast.Dict) else []
+    return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+
+
 SOURCES: Mapping[str, Callable[[_Collector], None]] = {
     "transformers": _transformers,
     "trl": _trl,
@@ -158,6 +265,7 @@ SOURCES: Mapping[str, Callable[[_Collector], None]] = {
     "llamafactory": _llamafactory,
     "vllm": _vllm,
     "sglang": _sglang,
+    "deepspeed": _deepspeed,
 }
 
 
@@ -180,6 +288,7 @@ def write(folder: Path, distribution: str) -> None:
         [c.groups for c in collectors],
         extends,
         [{base: c.release.requirement(base) for base in bases} for c in collectors],
+        [c.closed for c in collectors],
     )
     TABLES.mkdir(exist_ok=True)
     (TABLES / f"{distribution}.json").write_text(dumped(data), encoding="utf-8")

@@ -86,6 +86,12 @@ class Table:
         found = self.groups.get(group, {})
         return tuple((base[0], base[1]) for base in found.get("extends", ()))
 
+    def refuses_others(self, group: str, version: str = "") -> bool:
+        """Whether a section of a configuration stops at a name that it does not declare."""
+        release = self.release(version)
+        closed = self.groups.get(group, {}).get("closed", ())
+        return any(first <= release <= last for first, last in closed)
+
     def span(self, group: str, name: str) -> Optional[tuple[str, str]]:
         """First and last release that know a parameter; None when none does."""
         spans = self.groups.get(group, {}).get("parameters", {}).get(name)

@@ -1,4 +1,4 @@
-"""Released archives (wheels and source distributions), read without unpacking or importing."""
+"""Released archives (wheels, source distributions) and source folders, read and never imported."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ class Module:
         return {n.name: n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)}
 
     @cached_property
+    def functions_of_all_classes(self) -> list[ast.FunctionDef]:
+        """Functions and methods, those of the same name too."""
+        return [n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)]
+
+    @cached_property
     def constants(self) -> dict[str, ast.expr]:
         """Values assigned once at the top of the module."""
         return {
@@ -46,6 +51,16 @@ class Module:
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
         }
+
+    @cached_property
+    def stars(self) -> list[str]:
+        """Modules whose every name is imported, the last one first."""
+        found = [
+            self._absolute(node)
+            for node in self.tree.body
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+        ]
+        return found[::-1]
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
@@ -77,6 +92,9 @@ class Release:
     @cached_property
     def _files(self) -> dict[str, str]:
         """Path inside the package: member of the archive."""
+        if self.archive.is_dir():
+            found = (path.relative_to(self.archive) for path in self.archive.rglob("*.py"))
+            return {_inside(f"/{path.as_posix()}"): path.as_posix() for path in found}
         if self.archive.name.endswith(".tar.gz"):
             with tarfile.open(self.archive) as archive:
                 names = archive.getnames()
@@ -95,6 +113,8 @@ class Release:
         return ""
 
     def _metadata(self) -> str:
+        if self.archive.is_dir():
+            return ""
         if self.archive.name.endswith(".whl"):
             with zipfile.ZipFile(self.archive) as archive:
                 name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
@@ -124,14 +144,24 @@ class Release:
         member = self._files.get(path)
         if member is None:
             return None
+        if self.archive.is_dir():
+            return (self.archive / member).read_text(encoding="utf-8")
         if self.archive.name.endswith(".tar.gz"):
-            with tarfile.open(self.archive) as archive:
-                opened = archive.extractfile(member)
-                data = opened.read() if opened is not None else b""
-        else:
-            with zipfile.ZipFile(self.archive) as archive:
-                data = archive.read(member)
-        return data.decode("utf-8")
+            return self._unpacked[member].decode("utf-8")
+        with zipfile.ZipFile(self.archive) as archive:
+            return archive.read(member).decode("utf-8")
+
+    @cached_property
+    def _unpacked(self) -> dict[str, bytes]:
+        """Every module of a compressed tar, which can only be read from its beginning."""
+        found: dict[str, bytes] = {}
+        wanted = set(self._files.values())
+        with tarfile.open(self.archive) as archive:
+            for member in archive:
+                opened = archive.extractfile(member) if member.name in wanted else None
+                if opened is not None:
+                    found[member.name] = opened.read()
+        return found
 
 
 def _inside(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Optional, Union
@@ -24,6 +25,7 @@ _LISTS = {"List", "Sequence", "Tuple", "tuple", "set", "Set", "Iterable"}
 _DICTS = {"Dict", "Mapping"}
 # Bases that take no parameters of their own.
 _PLAIN_BASES = {"abc", "typing", "pydantic", "enum"}
+_FORBIDS = re.compile(r"extra\s*=\s*(?:Extra\.)?['\"]?forbid")
 _FIELDS = {"field", "Field", "A", "configclass_field"}
 
 
@@ -58,11 +60,15 @@ class ClassReader:
         node = module.classes.get(name)
         if node is not None:
             return Found(module, node)
-        imported = module.imports.get(name)
-        if imported is None or depth > 8:
+        if depth > 8:
             return None
-        target = self.release.dotted(imported[0])
-        return None if target is None else self.find(target, imported[1], depth + 1)
+        sources = [module.imports[name]] if name in module.imports else []
+        for origin, there in sources or [(star, name) for star in module.stars]:
+            target = self.release.dotted(origin)
+            found = None if target is None else self.find(target, there, depth + 1)
+            if found is not None:
+                return found
+        return None
 
     def fields(self, found: Found) -> tuple[dict[str, Field], list[tuple[str, str]]]:
         """Fields by name, inherited ones first, and bases of other distributions."""
@@ -85,6 +91,27 @@ class ClassReader:
             collected.pop(field.name, None)
             collected[field.name] = field
         return collected, foreign
+
+    def refuses_others(self, found: Found) -> bool:
+        """Whether a pydantic model, or a base of it, forbids names that it does not declare."""
+        texts = (ast.unparse(node) for node in found.node.body if _configures(node))
+        if any(_FORBIDS.search(text) for text in texts):
+            return True
+        bases = (self.find(found.module, _last(base)) for base in found.node.bases)
+        return any(self.refuses_others(one) for one in bases if one is not None)
+
+    def models(self, found: Found) -> Iterator[tuple[str, Found]]:
+        """Fields that hold a model of their own, with its class."""
+        for base in found.node.bases:
+            parent = self.find(found.module, _last(base))
+            if parent is not None and parent.node is not found.node:
+                yield from self.models(parent)
+        for node in found.node.body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                for part in ast.walk(node.annotation):
+                    held = self.find(found.module, _last(part)) if _last(part) else None
+                    if held is not None and not self.enum_values(found.module, _last(part)):
+                        yield node.target.id, held
 
     def _own(self, found: Found) -> Iterator[Field]:
         for node in found.node.body:
@@ -164,7 +191,7 @@ class ClassReader:
             return {"dict"}, [], False
         members = self.enum_values(module, name)
         if members:
-            return {"str"}, members, False
+            return {type(member).__name__ for member in members}, members, False
         constant = module.constants.get(name)
         if constant is not None and isinstance(constant, (ast.Subscript, ast.BinOp)):
             return self._types(module, constant)
@@ -219,7 +246,7 @@ class ClassReader:
                 value = self.value(found.module, node.value)
                 if value is NOTHING:
                     return []
-                values.append(value)
+                values += [] if value in values else [value]
         return values
 
     # --- values ---
@@ -236,6 +263,9 @@ class ClassReader:
             return self._named(module, node.id, depth)
         if isinstance(node, ast.Attribute):
             return self._member(module, node)
+        if isinstance(node, ast.Call) and _last(node.func) == "pp_int" and node.args:
+            whole = self.value(module, node.args[0], depth + 1)  # an int that prints prettily
+            return int(whole) if isinstance(whole, (int, float)) else NOTHING
         if isinstance(node, ast.BinOp):
             return _reckoned(
                 node.op,
@@ -263,11 +293,12 @@ class ClassReader:
     def _named(self, module: Module, name: str, depth: int) -> Any:
         if name in module.constants:
             return self.value(module, module.constants[name], depth + 1)
-        imported = module.imports.get(name)
-        target = self.release.dotted(imported[0]) if imported is not None else None
-        if imported is None or target is None:
-            return NOTHING
-        return self.value(target, target.constants.get(imported[1]), depth + 1)
+        sources = [module.imports[name]] if name in module.imports else []
+        for origin, there in sources or [(star, name) for star in module.stars]:
+            target = self.release.dotted(origin)
+            if target is not None and (there in target.constants or there in target.imports):
+                return self.value(target, ast.Name(there), depth + 1)
+        return NOTHING
 
     def _member(self, module: Module, node: ast.Attribute) -> Any:
         """``IntervalStrategy.STEPS`` (also with ``.value``) as its value."""
@@ -282,7 +313,14 @@ class ClassReader:
         return NOTHING
 
 
-def _last(node: ast.expr) -> str:
+def _configures(node: ast.stmt) -> bool:
+    """Whether a statement of a class sets up pydantic: ``class Config`` or ``model_config``."""
+    if isinstance(node, ast.ClassDef):
+        return node.name == "Config"
+    return isinstance(node, ast.Assign) and _last(node.targets[0]) == "model_config"
+
+
+def _last(node: ast.AST) -> str:
     """The last part of a dotted name; "" for anything else."""
     if isinstance(node, ast.Attribute):
         return node.attr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from released.classes import NOTHING, Field
@@ -18,10 +18,12 @@ def table(
     releases: Sequence[Mapping[str, Group]],
     extends: Mapping[str, Sequence[Sequence[str]]],
     requires: Sequence[Mapping[str, str]] = (),
+    closed: Sequence[Collection[str]] = (),
 ) -> dict[str, Any]:
     """The table of a distribution: ``releases`` are its groups by name, version by version.
 
-    ``requires``: what each release asks of the distributions that it extends.
+    ``requires``: what each release asks of the distributions that it extends. ``closed``: its
+    groups that refuse names which they do not declare.
     """
     names = sorted({name for release in releases for name in release})
     groups: dict[str, Any] = {}
@@ -34,6 +36,9 @@ def table(
         }
         if extends.get(group):
             entry["extends"] = [list(one) for one in extends[group]]
+        refusing = _runs(i for i, release in enumerate(closed) if group in release)
+        if refusing:
+            entry["closed"] = refusing
         groups[group] = entry
     bases = sorted({name for release in requires for name in release})
     return {
@@ -42,6 +47,17 @@ def table(
         "requires": {name: [release.get(name, "") for release in requires] for name in bases},
         "groups": groups,
     }
+
+
+def _runs(indices: Iterable[int]) -> list[list[int]]:
+    """Sorted indices as first and last of each unbroken run."""
+    found: list[list[int]] = []
+    for index in indices:
+        if found and found[-1][1] == index - 1:
+            found[-1][1] = index
+        else:
+            found.append([index, index])
+    return found
 
 
 def _spans(name: str, group: str, releases: Sequence[Mapping[str, Group]]) -> list[Any]:
