@@ -522,3 +522,13 @@ Trainer(model=AutoModelForCausalLM.from_pretrained("org/model"), args=training_a
     }
     run = run_of(files)
     assert (_value(run, "micro_batch_size"), _value(run, "precision")) == (16, "fp16")
+
+
+def test_accumulation_under_a_short_name_is_not_taken_for_none(run_of: MakeRun) -> None:
+    code = LOOP.replace(
+        "    optimizer.step()", "    if step % args.acc_steps == 0:\n        optimizer.step()"
+    )
+    plain = run_of({"train.py": LOOP, "run.sh": "python train.py\n"})
+    assert _value(plain, "gradient_accumulation_steps") == 1
+    run = run_of({"train.py": code, "run.sh": "python train.py --acc_steps 4\n"})
+    assert _value(run, "gradient_accumulation_steps") != 1

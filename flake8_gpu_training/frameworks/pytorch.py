@@ -67,6 +67,7 @@ _SHARDING_WORDS = (
     "ulysses",
 )
 _WRAPPING_WORDS = ("dataparallel", "accelerat", "lightning", "fabric")
+_ACCUMULATION_WORDS = ("accum", "acc_step", "acc_iter", "grad_acc")
 _EVALUATION = re.compile(r"(?i)(?:^|[._])(?:val|valid|validation|test|eval|dev|infer|predict)")
 _KERNELS: Mapping[str, str] = {
     "flash_attn_func": "flash_attention_2",
@@ -701,7 +702,7 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     by_hand = accumulation_by_hand(program.run)
     if by_hand is not None:
         return {name: by_hand}
-    if program.silent("accum", "deepspeed") and not program.is_launch_open():
+    if program.silent(*_ACCUMULATION_WORDS, "deepspeed") and not program.is_launch_open():
         return _absent(name, 1, "no gradient accumulation in the code")
     return {}
 

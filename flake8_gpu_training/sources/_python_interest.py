@@ -168,6 +168,7 @@ _MENTIONS = """
     matmul_precision checkpointing utils.checkpoint use_checkpoint recompute compile_model
     torch_compile deepspeed fsdp fully_shard fullysharded megatron colossalai parallelize
     parallelism tensor_parallel pipeline_parallel sequence_parallel context_parallel ulysses accum
+    acc_step acc_iter grad_acc
     lr_scheduler get_scheduler _schedule schedulefree warmup clip_grad clip_val gradient_clip lora
     peft adapter unsloth liger quant bitsandbytes device_map dataparallel accelerat lightning
     fabric cuda torch_xla torch_npu _pixels resize param_group schedul
