@@ -15,6 +15,7 @@ from flake8_gpu_training.checks._programs import first_call, keyword
 from flake8_gpu_training.checks._scale import is_trainer_class
 from flake8_gpu_training.checks.base import (
     Check,
+    Edit,
     Evidence,
     Example,
     Finding,
@@ -279,6 +280,19 @@ def _blocking_copies(run: Run) -> Iterator[Finding]:
                 "pass non_blocking=True"
             )
             yield Finding(call.location, step.told(message), change)
+
+
+def waiting_copies(run: Run) -> tuple[Edit, ...]:
+    """The edits that let copies of batches run beside the computation, once these are pinned."""
+    if first_call(run, ".prepare") is not None:
+        return ()
+    return tuple(
+        edit
+        for step in steps(run, "to", "cuda")
+        if _copies_blocking(step.call) and _is_passed_on(step)
+        if step.loop.over_batches and step.loop.iterable not in STEP_METHODS
+        for edit in write_call(run, step.call, {"non_blocking": True}).edits
+    )
 
 
 def _is_pinned(run: Run, loop: Loop) -> bool:

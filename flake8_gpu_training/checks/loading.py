@@ -53,6 +53,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.checks.hot_loops import waiting_copies
 from flake8_gpu_training.facts import Import, Setting, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -111,6 +112,9 @@ def _advise_loader(
 ) -> Judgement:
     """Recommend ``parameters`` at a DataLoader; the diagnostic stands at the first of them."""
     change = loader.change(run, parameters)
+    if "pin_memory" in parameters and change.edits and _is_last_unpinned(run, loader):
+        # Copies that wait would now be told of: they are mended along with it.
+        change = replace(change, edits=(*change.edits, *waiting_copies(run)))
     finding = Finding(loader.location(next(iter(parameters))), message, change)
     return Judgement(
         Status.RECOMMENDED,
@@ -121,6 +125,11 @@ def _advise_loader(
         change=change,
         priority=priority,
     )
+
+
+def _is_last_unpinned(run: Run, loader: Loader) -> bool:
+    others = (other for other in training_loaders(run) if other.call is not loader.call)
+    return all(other.value("pin_memory", False) is True for other in others)
 
 
 def _shown(loader: Loader, name: str = "") -> Evidence:
