@@ -161,6 +161,13 @@ Trainer(model=model, args=args).train()
     assert [f for code in CODES for f in findings(runs, code)] == []
 
 
+def test_a_file_that_asks_for_the_version_is_left_alone() -> None:
+    text = "from trl import PPOConfig, PPOTrainer, __version__\nassert __version__ == '0.9.6'\n"
+    text += "PPOTrainer(config=PPOConfig(model_name='a', ppo_epochs=1)).train()\n"
+    runs = runs_alone(text)
+    assert [f for code in CODES for f in findings(runs, code)] == []
+
+
 # --- values ---
 
 
@@ -195,3 +202,51 @@ def test_a_bare_no_in_yaml_is_false(tmp_path: Path) -> None:
 def test_a_word_for_another_is_no_choice() -> None:
     (found,) = of_trainer('lr_scheduler_type="cosin"', transformers="4.57.6")
     assert found.startswith("GPU009 write lr_scheduler_type=cosine")
+
+
+# --- trl, accelerate ---
+
+
+def of_trl(root: Path, flags: str, **files: str) -> list[str]:
+    command = f"trl sft --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a/b {flags}\n"
+    named = {name.replace("_", "."): text for name, text in files.items()}
+    return messages(root, {"train.sh": command, "requirements.txt": "trl==1.16.0\n", **named})
+
+
+def test_the_command_of_trl_takes_its_classes_and_the_launcher(tmp_path: Path) -> None:
+    flags = "--num_processes 4 --use_peft --packing --accelerate_config zero2 --streaming true"
+    assert of_trl(tmp_path, flags) == []
+
+
+def test_the_command_of_trl_refuses_what_nobody_knows(tmp_path: Path) -> None:
+    (found,) = of_trl(tmp_path, "--lora_alhpa 32")
+    assert found.startswith("GPU005 write lora_alpha: TRL 1.16.0 has no parameter lora_alhpa")
+
+
+def test_a_file_of_trl_is_read_as_its_flags(tmp_path: Path) -> None:
+    text = "bf16: true\nenv:\n  A: b\npackingg: true\n"
+    (found,) = of_trl(tmp_path, "--config sft.yaml", sft_yaml=text)
+    assert found.startswith("GPU005 write packing: ")
+
+
+def test_a_key_that_accelerate_does_not_know(tmp_path: Path) -> None:
+    files = {
+        "train.sh": "accelerate launch --config_file fsdp.yaml --num_proceses 4 train.py\n",
+        "train.py": TRAINER.format("bf16=True"),
+        "fsdp.yaml": "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"
+        "fsdp_config:\n  anything: 1\nmix_precision: bf16\n",
+        "requirements.txt": "accelerate==1.15.0\n",
+    }
+    found = messages(tmp_path, files)
+    assert [one.partition(":")[0] for one in found] == [
+        "GPU005 write num_processes",
+        "GPU005 write mixed_precision",
+    ]
+
+
+def test_what_is_exported_takes_the_arguments_of_inference(tmp_path: Path) -> None:
+    command = "llamafactory-cli export --model_name_or_path a/b --export_dir out {}\n"
+    pins = {"requirements.txt": "llamafactory==0.9.5\n"}
+    assert messages(tmp_path, {"export.sh": command.format("--template qwen"), **pins}) == []
+    (found,) = messages(tmp_path, {"export.sh": command.format("--learning_rate 1e-4"), **pins})
+    assert "learning_rate" in found

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit
 from flake8_gpu_training.facts import Call, Location, Origin, Setting, known
-from flake8_gpu_training.frameworks.accepted import Accepted, accepted_by, constructed
+from flake8_gpu_training.frameworks.accepted import (
+    Accepted,
+    accepted_by,
+    configured,
+    constructed,
+    launched,
+)
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.settings import document_settings
 
 _YAML = (".yaml", ".yml")
 
@@ -64,34 +71,42 @@ _JOINS = {"bash": " ", "yaml": ": ", "python": "="}
 class Use:
     """A program or constructor, and what is given to it.
 
-    ``through_flags``: what stands in its file reaches it as flags. ``is_trainer``: the
-    arguments become TrainingArguments.
+    ``through_flags``: what stands in its file reaches it as flags.
     """
 
     accepted: Accepted
     written: tuple[Written, ...]
     refuses: str = "refuses to start"
     through_flags: bool = False
-    is_trainer: bool = True
+
+    @property
+    def is_trainer(self) -> bool:
+        """Whether TrainingArguments take what is given."""
+        return any(part.distribution == "transformers" for part in self.accepted.parts)
 
 
 def uses(run: Run) -> Iterator[Use]:
     """What ``run`` gives to the programs and constructors whose parameters are known."""
     accepted = accepted_by(run)
     if accepted is not None:
-        yield Use(accepted, tuple(_of_program(run)), through_flags=run.framework == "swift")
+        given = (*run.settings.values(), *run.overridden)
+        yield Use(accepted, tuple(_given(run, given)), through_flags=run.framework == "swift")
+    launch = launched(run)
+    if launch is not None:
+        flags = (s for s in run.launcher.options.values() if s.origin is Origin.FLAG)
+        yield Use(launch, tuple(_given(run, flags)), "accelerate launch refuses it")
+    keys = configured(run)
+    if keys is not None and run.accelerate is not None:
+        entries = document_settings(run.accelerate).values()
+        yield Use(keys, tuple(_given(run, entries)), "accelerate refuses the file")
     for call, taken in constructed(run):
-        yield Use(
-            taken,
-            tuple(_of_call(call)),
-            f"{call.method} raises TypeError",
-            is_trainer=any(p.distribution == "transformers" for p in taken.parts),
-        )
+        yield Use(taken, tuple(_of_call(call)), f"{call.method} raises TypeError")
 
 
-def _of_program(run: Run) -> Iterator[Written]:
+def _given(run: Run, settings: Iterable[Setting]) -> Iterator[Written]:
+    """Settings that stand in a file or command, in the words that stand there."""
     words = {word.location: word for word in run.command.words} if run.command else {}
-    for setting in (*run.settings.values(), *run.overridden):
+    for setting in settings:
         place = setting.location
         if place is None or "." in setting.name:
             continue

@@ -126,7 +126,9 @@ class Accepted:
 # --- programs -------------------------------------------------------------------------
 
 _SWIFT: Mapping[str, str] = {
-    **{name: name for name in ("sft", "pt", "rlhf", "infer", "deploy", "eval", "export")},
+    **{name: name for name in ("sft", "pt", "rlhf", "infer", "eval", "export")},
+    "deploy": "deploy",
+    "rollout": "rollout",
     "sample": "sampling",
 }
 _CONFIG_FLAG = ((3, 10), (4, 0))
@@ -139,7 +141,7 @@ def accepted_by(run: Run) -> Optional[Accepted]:
         return _swift(run)
     if run.framework == "llamafactory":
         return _llamafactory(run)
-    return None
+    return _trl(run) if run.framework == "hf_trainer" else None
 
 
 def _is_asked(run: Run, name: str) -> bool:
@@ -166,9 +168,67 @@ def _swift(run: Run) -> Optional[Accepted]:
 def _llamafactory(run: Run) -> Optional[Accepted]:
     if any(name in run.environment for name in ("ALLOW_EXTRA_ARGS", "USE_MCA", "USE_V1")):
         return None
-    if run.kind is not RunKind.TRAIN or _is_asked(run, "use_mca"):
+    if _is_asked(run, "use_mca"):
         return None
-    return _accepted(run, "llamafactory", "train", completes=True)
+    group = "train" if run.kind is RunKind.TRAIN or _trains(run) else "infer"
+    return _accepted(run, "llamafactory", group, completes=True)
+
+
+def _trains(run: Run) -> bool:
+    """Whether the training entry runs, be it for an evaluation (``llamafactory-cli train``)."""
+    if run.command is None:
+        return True
+    words = [word.text for word in run.command.words]
+    return not any(word in ("api", "chat", "export", "webchat") for word in words[:4])
+
+
+_TRL: Mapping[str, tuple[str, str]] = {
+    **{name: ("ScriptArguments", f"{name.upper()}Config") for name in ("sft", "dpo", "kto")},
+    "reward": ("ScriptArguments", "RewardConfig"),
+    "distillation": ("ScriptArguments", "DistillationConfig"),
+    "grpo": ("GRPOScriptArguments", "GRPOConfig"),
+    "rloo": ("RLOOScriptArguments", "RLOOConfig"),
+}
+_TRL_SINCE = (0, 13)
+"""The first TRL whose command parses with the classes of its scripts."""
+
+
+def _trl(run: Run) -> Optional[Accepted]:
+    """``trl sft …``; what the classes do not know goes on to ``accelerate launch``."""
+    words = run.command.words if run.command is not None else ()
+    if len(words) < 2 or words[0].text.rpartition("/")[2] != "trl" or words[1].text not in _TRL:
+        return None
+    script, config = _TRL[words[1].text]
+    parts = _parts(run, "trl", config)
+    if parts is None or parsed(parts[0].at_hand.version) < _TRL_SINCE:
+        return None
+    for distribution, group in (
+        ("trl", script),
+        ("trl", "ModelConfig"),
+        ("accelerate", "launch"),
+    ):
+        more = _parts(run, distribution, group)
+        if more is None:
+            return None
+        parts += more
+    parts += _parts(run, "trl", "DatasetMixtureConfig") or []
+    return Accepted(tuple(parts), True, frozenset({"config", "accelerate_config", "env"}))
+
+
+def launched(run: Run) -> Optional[Accepted]:
+    """What ``accelerate launch`` takes, when it starts the run."""
+    return _accepted(run, "accelerate", "launch") if run.launcher.name == "accelerate" else None
+
+
+def configured(run: Run) -> Optional[Accepted]:
+    """What the run's file of Accelerate takes (commands/config/config_args.py)."""
+    if run.accelerate is None:
+        return None
+    place = run.accelerate.get("compute_environment")
+    if place is not None and place.value == "AMAZON_SAGEMAKER":
+        return None
+    found = _accepted(run, "accelerate", "config")
+    return Accepted(found.parts, extra=frozenset({"fp16", "dynamo_backend"})) if found else None
 
 
 def _accepted(
@@ -211,7 +271,8 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
     for file in run.python:
         if any(item.module.partition(".")[0] == "unsloth" for item in file.imports):
             continue  # it puts its own classes in the place of TRL's
-        calls = [(call, name) for call in file.calls if (name := _strict(call))]
+        asked = {i.module.partition(".")[0] for i in file.imports if i.name == "__version__"}
+        calls = [(c, name) for c in file.calls if (name := _strict(c)) and name not in asked]
         unsure = {(c.method, c.scope) for c, _ in calls if _is_guarded(c)}
         for call, distribution in calls:
             if (call.method, call.scope) in unsure:
