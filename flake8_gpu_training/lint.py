@@ -142,8 +142,9 @@ def _unread(project: Project) -> Iterator[Run]:
 def _runs_of_file(
     file: PythonFile, versions: Mapping[str, str], asked: Asked, options: Options
 ) -> tuple[Run, ...]:
+    unreleased = asked.unreleased - options.versions.keys()
     return tuple(
-        dataclasses.replace(run, limits=asked.limits, unreleased=asked.unreleased)
+        dataclasses.replace(run, limits=asked.limits, unreleased=unreleased)
         for run in run_of_file(file, versions=versions)
         if not options.frameworks or run.framework in options.frameworks
     )
@@ -152,7 +153,11 @@ def _runs_of_file(
 def _with_versions(run: Run, options: Options) -> Run:
     if not options.versions:
         return run
-    return dataclasses.replace(run, versions={**run.versions, **options.versions})
+    return dataclasses.replace(
+        run,
+        versions={**run.versions, **options.versions},
+        unreleased=run.unreleased - options.versions.keys(),
+    )
 
 
 def _of_runs(

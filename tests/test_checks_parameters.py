@@ -250,3 +250,51 @@ def test_what_is_exported_takes_the_arguments_of_inference(tmp_path: Path) -> No
     assert messages(tmp_path, {"export.sh": command.format("--template qwen"), **pins}) == []
     (found,) = messages(tmp_path, {"export.sh": command.format("--learning_rate 1e-4"), **pins})
     assert "learning_rate" in found
+
+
+# --- scripts with a parser of their own ---
+
+OWN = """\
+from dataclasses import dataclass, field
+import transformers
+from transformers import HfArgumentParser, Trainer
+
+
+@dataclass
+class DataArguments:
+    data_path: str = None
+
+
+@dataclass
+class TrainingArguments(transformers.TrainingArguments):
+    model_max_length: int = field(default=512)
+
+
+parser = HfArgumentParser((DataArguments, TrainingArguments))
+data_args, args = parser.parse_args_into_dataclasses({})
+Trainer(model=model, args=args).train()
+"""
+
+
+def of_own(root: Path, flags: str, how: str = "") -> list[str]:
+    files = {
+        "train.sh": f"torchrun train.py --output_dir out {flags}\n",
+        "train.py": OWN.replace("{}", how),
+        "requirements.txt": "transformers==4.57.6\n",
+    }
+    return messages(root, files)
+
+
+def test_a_script_takes_the_fields_of_its_classes(tmp_path: Path) -> None:
+    assert of_own(tmp_path, "--data_path d --model_max_length 9 --bf16 --fsdp full_shard") == []
+
+
+def test_a_script_refuses_what_none_of_its_classes_has(tmp_path: Path) -> None:
+    (found,) = of_own(tmp_path, "--per_device_train_batchsize 4")
+    assert found.startswith("GPU005 write per_device_train_batch_size: ")
+    (former,) = of_own(tmp_path, "--evaluation_strategy steps")
+    assert former.startswith("GPU007 write eval_strategy: Transformers 4.57.6 has it no more")
+
+
+def test_a_script_that_returns_what_it_does_not_know_takes_anything(tmp_path: Path) -> None:
+    assert of_own(tmp_path, "--mine 4", "return_remaining_strings=True") == []

@@ -14,6 +14,7 @@ from flake8_gpu_training.frameworks.accepted import (
     configured,
     constructed,
     launched,
+    parsed_by,
 )
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.settings import document_settings
@@ -23,7 +24,8 @@ _YAML = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Written:
-    """A parameter where it stands; ``raw`` is its name as written (``--attn-impl``)."""
+    """A parameter where it stands; ``raw`` is its name as written there (``--attn-impl``), ""
+    when it is not written there."""
 
     setting: Setting
     location: Location
@@ -58,7 +60,7 @@ class Written:
         """The change of the value."""
         place, old = self.setting.value_location, self.setting.text
         language = "bash" if self.is_flag else "yaml" if self.is_key else "python"
-        shown = f"{self.raw}{_JOINS[language]}{new}"
+        shown = f"{self.raw or self.name}{_JOINS[language]}{new}"
         if place is None or not old:
             return Change(language, shown)
         return Change(language, shown, (Edit(place, old, new),))
@@ -91,6 +93,12 @@ def uses(run: Run) -> Iterator[Use]:
     if accepted is not None:
         given = (*run.settings.values(), *run.overridden)
         yield Use(accepted, tuple(_given(run, given)), through_flags=run.framework == "swift")
+    own = parsed_by(run) if accepted is None else None
+    if own is not None:
+        taken, parser = own
+        origins = {Origin.FLAG: parser.flags, Origin.FILE: parser.files}
+        given = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
+        yield Use(taken, tuple(_in_place(run, _given(run, given))))
     launch = launched(run)
     if launch is not None:
         flags = (s for s in run.launcher.options.values() if s.origin is Origin.FLAG)
@@ -99,8 +107,8 @@ def uses(run: Run) -> Iterator[Use]:
     if keys is not None and run.accelerate is not None:
         entries = document_settings(run.accelerate).values()
         yield Use(keys, tuple(_given(run, entries)), "accelerate refuses the file")
-    for call, taken in constructed(run):
-        yield Use(taken, tuple(_of_call(call)), f"{call.method} raises TypeError")
+    for call, known_to_it in constructed(run):
+        yield Use(known_to_it, tuple(_of_call(call)), f"{call.method} raises TypeError")
 
 
 def _given(run: Run, settings: Iterable[Setting]) -> Iterator[Written]:
@@ -119,18 +127,29 @@ def _given(run: Run, settings: Iterable[Setting]) -> Iterator[Written]:
                 yield Written(setting, place, raw)
 
 
+def _in_place(run: Run, given: Iterable[Written]) -> Iterator[Written]:
+    """Without what stands in another file than the run's own configuration."""
+    document = run.place.document
+    for written in given:
+        if not written.is_key or (document is not None and written.location.path == document.path):
+            yield written
+
+
 def _of_call(call: Call) -> Iterator[Written]:
     for name, argument in call.keywords.items():
-        editable = argument.value_location is not None and 0 < len(argument.text) < 200
+        place = argument.location
+        # What a dict brings may stand in another file: the call is where it is refused.
+        here = place.path == call.location.path
+        editable = here and argument.value_location is not None and 0 < len(argument.text) < 200
         setting = Setting(
             name,
             argument.value,
-            argument.location,
+            place if here else call.location,
             Origin.CONSTRUCTOR,
             text=argument.text if editable else "",
             value_location=argument.value_location if editable else None,
         )
-        yield Written(setting, argument.location, name)
+        yield Written(setting, place if here else call.location, name if here else "")
 
 
 def value_text(value: Any) -> str:
@@ -146,7 +165,7 @@ def renaming(written: Written, ours: Mapping[str, Any]) -> Optional[Change]:
         return None
     (name, value), old = next(iter(ours.items())), written.setting
     lead = "--" if written.is_flag else ""
-    edits = [Edit(written.location, written.raw, f"{lead}{name}")]
+    edits = [Edit(written.location, written.raw, f"{lead}{name}")] if written.raw else []
     language = "bash" if written.is_flag else "yaml" if written.is_key else "python"
     same = value is old.value or (known(value) and known(old.value) and value == old.value)
     shown = old.text if same else _spelled(language, value)
@@ -155,7 +174,7 @@ def renaming(written: Written, ours: Mapping[str, Any]) -> Optional[Change]:
         if old.value_location is None or not old.text:
             return Change(language, text)
         edits.append(Edit(old.value_location, old.text, shown))
-    if written.is_key and not written.location.path.endswith(_YAML):
+    if not edits or (written.is_key and not written.location.path.endswith(_YAML)):
         return Change(language, text)
     return Change(language, text, tuple(edits))
 

@@ -11,6 +11,7 @@ from typing import Optional
 from flake8_gpu_training.facts import Call
 from flake8_gpu_training.frameworks import swift
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
+from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -142,6 +143,20 @@ def accepted_by(run: Run) -> Optional[Accepted]:
     if run.framework == "llamafactory":
         return _llamafactory(run)
     return _trl(run) if run.framework == "hf_trainer" else None
+
+
+def parsed_by(run: Run) -> Optional[tuple[Accepted, OwnParser]]:
+    """What the HfArgumentParser of the run's own script takes."""
+    own = own_parser(run) if run.framework == "hf_trainer" else None
+    if own is None or not own.groups:
+        return None
+    parts: list[Part] = []
+    for distribution, group in own.groups:
+        found = _parts(run, distribution, group)
+        if found is None:
+            return None
+        parts += found
+    return Accepted(tuple(parts), True, own.names | {"config", "env"}), own
 
 
 def _is_asked(run: Run, name: str) -> bool:

@@ -137,10 +137,10 @@ _LLAMAFACTORY = {
     **_dropped("set video_max_pixels, in pixels altogether", "video_resolution"),
 }
 
-# accelerate 0.18 to 0.26, accelerator.py.
+# accelerate 0.13 to 0.26, accelerator.py.
 _ACCELERATE = {
     "logging_dir": Former("project_dir", until="0.19"),
-    "fp16": Former(values={True: {"mixed_precision": "fp16"}}, until="0.18"),
+    "fp16": Former(values={True: {"mixed_precision": "fp16"}}, until="0.15"),
     **_dropped("pass it in dataloader_config", "dispatch_batches", "even_batches"),
     **_dropped("pass it in dataloader_config", "use_seedable_sampler", "split_batches"),
 }
