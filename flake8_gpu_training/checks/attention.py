@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Optional
 
@@ -58,6 +59,8 @@ _FLASH = {
 _OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
 _NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
 _SMALL_BILLIONS = 0.4
+# LLaMA-Factory turns flash attention on for these by itself (model_utils/attention.py, 0.9.5).
+_FLASH_BY_ITSELF = re.compile(r"(?i)gpt[-_]?oss|gemma-2")
 _LONG = 4096  # tokens from which attention takes a large part of a layer
 
 
@@ -89,10 +92,15 @@ def _flash_attention(run: Run) -> Judgement:
         return cannot_apply(_NOT_CUDA)
     if not has_flash_kernel(run):
         return _best_without_flash(setting, written)
-    if written == "auto" and run.framework != "llamafactory":
-        return _best_installed(run, setting)
-    if written in ("auto", "flex_attention", "xformers", "sage"):
+    if written == "auto":
+        if run.framework != "llamafactory" or _FLASH_BY_ITSELF.search(run.model.name or ""):
+            return _best_installed(run, setting)
+        written = "sdpa"  # LLaMA-Factory leaves it to Transformers, which takes SDPA
+    if written in ("flex_attention", "xformers", "sage"):
         return on(setting, _OTHERS.get(written, ""))
+    unmasked = _unmasked_product(run)
+    if written == "sdpa" and unmasked is not None:
+        return seen(unmasked, "sdpa")
     if not is_language_model(run):
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
@@ -109,6 +117,20 @@ def _flash_attention(run: Run) -> Judgement:
     if run.framework == "swift" and _packs(run):
         return replace(answer, findings=())  # GPU016 says it: the run would not start
     return answer
+
+
+def _unmasked_product(run: Run) -> Optional[Call]:
+    """The call by which a hand-written model attends, where SDPA's flash kernel serves it: the
+    kernel takes no mask but the causal one (PyTorch, sdp_utils.cpp: check_for_attn_mask)."""
+    if run.framework != "generic":
+        return None
+    products = list(calls(run, "torch.nn.functional.scaled_dot_product_attention"))
+    return None if any(map(_masks, products)) else next(iter(products), None)
+
+
+def _masks(call: Call) -> bool:
+    mask = call.keywords.get("attn_mask", call.positional[3] if len(call.positional) > 3 else None)
+    return mask is not None and mask.text != "None"
 
 
 def _asks_for_flash(call: Call) -> bool:
