@@ -298,3 +298,15 @@ def test_a_script_refuses_what_none_of_its_classes_has(tmp_path: Path) -> None:
 
 def test_a_script_that_returns_what_it_does_not_know_takes_anything(tmp_path: Path) -> None:
     assert of_own(tmp_path, "--mine 4", "return_remaining_strings=True") == []
+
+
+def test_files_that_ask_for_different_versions_leave_them_all_open(tmp_path: Path) -> None:
+    files = {
+        "train.sh": SWIFT.format("--train_type lora"),
+        "requirements.txt": "ms-swift==3.8.0\n",
+        "requirements-new.txt": "ms-swift==4.6.0\n",
+    }
+    runs = runs_of(tmp_path, files)
+    (found,) = findings(runs, "GPU007")
+    assert found.priority is not None
+    assert found.priority.value == "medium"

@@ -20,7 +20,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import known
-from flake8_gpu_training.frameworks.accepted import TITLES, History
+from flake8_gpu_training.frameworks.accepted import TITLES, History, Part
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.former_names import Former, former
 from flake8_gpu_training.frameworks.reading import parsed
@@ -237,8 +237,7 @@ def _too_old(one: _Unknown) -> _Fault:
         mend += f" ({one.former.advice})"
     pinned = part.at_hand.pinned
     if not pinned:
-        limit = ".".join(str(number) for number in _after(last))
-        mend += f", or pin {part.distribution}<{limit}"
+        mend += f", or pin {part.distribution}<{_after(part, last)}"
     why = f"{part.title} has it no more (the last was {last}), and {one.use.refuses}"
     if not pinned:
         why = (
@@ -263,10 +262,12 @@ def _priority(history: History) -> Priority:
     return Priority.HIGH if history.certain else Priority.MEDIUM
 
 
-def _after(version: str) -> tuple[int, ...]:
-    """The minor version after ``version``."""
-    major, minor = (*parsed(version), 0)[:2]
-    return (major, minor + 1)
+def _after(part: Part, version: str) -> str:
+    """The minor version that follows ``version``."""
+    last = parsed(version)[:2]
+    later = (parsed(one)[:2] for one in part.at_hand.table.versions)
+    numbers = next((one for one in later if one > last), (*last[:-1], last[-1] + 1))
+    return ".".join(map(str, numbers)).removesuffix(".0")
 
 
 def _instead(one: _Unknown) -> Mapping[str, Any]:
@@ -404,13 +405,16 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
     mend = f"write {written.name}={near[0]}" if near else f"choose one of {listed}"
     if quoted and written.is_key:
         mend = f'write {written.name}: "no" with quotes (YAML reads a bare no as false)'
-    change = written.revalued(f'"{near[0]}"' if quoted or not written.is_flag else near[0])
+    change = None
+    if near:
+        bare = written.is_flag or (written.is_key and not quoted)
+        change = written.revalued(near[0] if bare else f'"{near[0]}"')
     return _Fault(
         written,
         f"{mend}: {use.accepted.title} does not know {value!r} and {use.refuses}",
         Text(f"{written.name} 不能取 {value}", f"{written.name} cannot be {value}"),
         Text(f"可选值：{listed}", f"choose one of {listed}"),
-        change if near else None,
+        change,
     )
 
 

@@ -37,13 +37,12 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
         if parsed(pinned) == NEWEST or not table.covers(pinned):
             return None
         return AtHand(table, pinned, (table.release(pinned),), True)
-    limits = _specifiers(wanted, run.limits.get(distribution, ""))
-    if limits is None:
-        return None
+    stated = run.limits.get(distribution, ("",))
+    limits = [found for one in stated if (found := _specifiers(wanted, one)) is not None]
     allowed = tuple(
         index
         for index, release in enumerate(table.versions)
-        if _holds(limits, release) and _takes_pins(run, table, index)
+        if any(_holds(one, release) for one in limits) and _takes_pins(run, table, index)
     )
     return AtHand(table, table.versions[allowed[-1]], allowed) if allowed else None
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Optional
-
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from flake8_gpu_training.facts import Command, Requirement
 from flake8_gpu_training.project import Project
@@ -31,10 +29,10 @@ _SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Asked:
-    """``limits``: specifiers by distribution; ``unreleased``: those whose source lies in the
-    project or is installed from a repository."""
+    """``limits``: specifiers by distribution, one for each file that asks for it.
+    ``unreleased``: those whose source lies in the project or is installed from a repository."""
 
-    limits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     unreleased: frozenset[str] = frozenset()
 
 
@@ -76,19 +74,22 @@ def _held(paths: Iterable[str]) -> set[str]:
 
 
 def _asked(items: Iterable[Requirement], held: set[str]) -> Asked:
-    wanted: dict[str, set[str]] = {}
+    wanted: dict[str, dict[str, set[str]]] = {}
     unreleased = set(held)
     for item in items:
         if item.by_address:
             unreleased.add(item.name)
-        elif item.specifier and not item.version:
-            wanted.setdefault(item.name, set()).add(item.specifier)
-    limits = {name: limit for name, these in wanted.items() if (limit := _joined(these))}
+        elif item.specifier:
+            files = wanted.setdefault(item.name, {})
+            files.setdefault(item.location.path, set()).add(_specifier(item))
+    limits = {
+        name: tuple(sorted({",".join(sorted(these)) for these in files.values()}))
+        for name, files in wanted.items()
+    }
     return Asked(MappingProxyType(limits), frozenset(unreleased))
 
 
-def _joined(specifiers: set[str]) -> Optional[str]:
-    try:
-        return str(SpecifierSet(",".join(sorted(specifiers))))
-    except InvalidSpecifier:
-        return None
+def _specifier(item: Requirement) -> str:
+    """What is asked for; of a pin its minor version, of which one release stands for all."""
+    minor = re.match(r"\d+\.\d+", item.version)
+    return f"=={minor.group()}.*" if minor is not None else item.specifier

@@ -244,8 +244,9 @@ class Run:
     hardware: Hardware = field(default_factory=Hardware)
     model: Model = field(default_factory=Model)
     versions: Mapping[str, str] = field(default_factory=_nothing)
-    limits: Mapping[str, str] = field(default_factory=_nothing)
-    """Versions that the project takes of what it does not pin (PEP 440), by distribution."""
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    """Versions that the project takes of what it does not pin (PEP 440), by distribution; each
+    of its files may say something else."""
     unreleased: frozenset[str] = frozenset()
     """Distributions whose source the project holds or installs from a repository: what they
     take, no release can tell."""
