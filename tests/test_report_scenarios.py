@@ -144,8 +144,8 @@ def test_names_that_could_break_a_template_are_not_filled_in() -> None:
 def test_a_template_for_one_gpu_is_started_on_all_of_the_run() -> None:
     one = scenarios(run_of(gpus=1, tuning="lora"), "swift")[0]
     eight = scenarios(replace(run_of(gpus=8, tuning="lora")), "swift")[0]
-    assert one.launch == "swift sft --config sft_lora.yaml"
-    assert eight.launch == "NPROC_PER_NODE=8 swift sft --config sft_lora.yaml"
+    assert one.launch == "swift sft sft_lora.yaml"
+    assert eight.launch == "NPROC_PER_NODE=8 swift sft sft_lora.yaml"
     assert eight.title.en == "LoRA of a 7.6B model on 8×80 GB"
     assert eight.title.zh == "7.6B 模型 LoRA 微调，8×80 GB"
 
