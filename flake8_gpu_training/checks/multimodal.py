@@ -47,10 +47,18 @@ def _is_visual(run: Run) -> bool:
     return run.model.kind in _VISION
 
 
+def _not_visual(run: Run) -> Text:
+    if run.model.kind == "unknown":
+        return Text("未见多模态模型", "no multimodal model was seen")
+    if is_text(run):
+        return TEXT_MODEL
+    return Text("不是多模态模型", "not a multimodal model")
+
+
 @of_training(alone=True)
 def _frozen_vision(run: Run) -> Judgement:
     if not _is_visual(run):
-        return cannot_apply(TEXT_MODEL)
+        return cannot_apply(_not_visual(run))
     setting = run.practice("freeze_vision")
     if setting.known:
         if is_on(setting):
@@ -86,7 +94,7 @@ MAX_PIXELS = 1003520  # 1280 tokens of 28 x 28 pixels
 @of_training()
 def _resolution(run: Run) -> Judgement:
     if not _is_visual(run):
-        return cannot_apply(TEXT_MODEL)
+        return cannot_apply(_not_visual(run))
     setting = find(run, *_RESOLUTION) or _from_environment(run) or _from_model_kwargs(run)
     if setting is not None:
         if setting.known and not is_on(setting):
@@ -172,7 +180,7 @@ _PRUNING = ("vision_token_pruning", "training_with_video_token_length", "video_m
 @of_training(alone=True)
 def _pruning(run: Run) -> Judgement:
     if not _is_visual(run):
-        return cannot_apply(TEXT_MODEL)
+        return cannot_apply(_not_visual(run))
     setting = find(run, *_PRUNING)
     if setting is not None and is_on(setting):
         return on(setting)
