@@ -13,9 +13,10 @@ from packaging.version import Version
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
-from released.archives import Release, releases
+from released.archives import Module, Release, releases
 from released.classes import NOTHING, ClassReader, Field
 from released.mappings import KeyReader
+from released.options import KeywordTables, annotated, named_in
 from released.parsers import arguments, signature
 from released.spans import dumped, table
 
@@ -60,6 +61,61 @@ def get_type(param_dict, key="type"):
         if name in param_dict:
             return param_dict.get(name, "plain")
     return get_scalar_param(param_dict, key, None)
+"""
+ENGINE = """\
+from typing import TYPE_CHECKING, Any, Literal
+from other import torch
+
+if TYPE_CHECKING:
+    from other import Method
+else:
+    Method = str
+
+Half = Literal["half"]
+DType = Literal["auto", Half]
+
+@config
+class ModelConfig:
+    dtype: DType | torch.dtype = "auto"
+    length: int | None = None
+    method: Method | None = None
+    eager: bool = False
+    share: float = Field(default=0.9, gt=0)
+    kind: Literal["a", "b"] | str = "a"
+    seqs: int = 128
+
+@dataclass
+class EngineArgs:
+    share: float = ModelConfig.share
+    names: list[str] = get_field(ModelConfig, "seqs")
+
+def get_kwargs(cls):
+    for name in cls:
+        if name == "length":
+            return human_readable_int
+
+def add(parser):
+    model_kwargs = get_kwargs(ModelConfig)
+    model_kwargs["seqs"]["type"] = parse
+    parser.add_argument("--dtype", **model_kwargs["dtype"])
+    parser.add_argument("--max-length", "-l", **model_kwargs["length"])
+    parser.add_argument("--method", **model_kwargs["method"])
+    parser.add_argument("--eager", **{**model_kwargs["eager"], "default": None})
+    parser.add_argument("--share", **model_kwargs["share"], deprecated=True)
+    parser.add_argument("--kind", **model_kwargs["kind"])
+    seqs = model_kwargs["seqs"]
+    parser.add_argument("--seqs", **seqs)
+"""
+ANNOTATED = """\
+POLICIES = ["lru", "lfu"]
+
+class Memory(Struct):
+    policy: A[str, Arg(help="which", choices=POLICIES, aliases=["--evict"])] = "lru"
+    tp_size: A[int, Arg(cli_name="--tensor-size")] = 1
+    off: A[bool, "Turns it off."] = False
+    extra: A[Optional[dict], Arg(type_parser=json.loads)] = None
+    hidden: A[bool, Arg(no_cli=True)] = False
+    plain: int = 0
 """
 CLASSES = """\
 import argparse
@@ -175,6 +231,46 @@ def test_models_refuse_other_names_as_their_bases_do(tmp_path: Path) -> None:
     assert reader.fields(zero)[0]["size"] == Field(
         "size", ("int",), default=500000000, aliases=("stage3_size",)
     )
+
+
+def read(folder: Path, text: str) -> tuple[ClassReader, Module]:
+    (folder / "engine.py").write_text(text)
+    reader = ClassReader(Release("some-pkg", Version("1.0"), folder), literals_only=True)
+    module = reader.release.module("engine.py")
+    assert module is not None
+    return reader, module
+
+
+def test_options_spread_from_a_class_have_its_types_and_defaults(tmp_path: Path) -> None:
+    reader, module = read(tmp_path, ENGINE)
+    tables = KeywordTables(reader, module, named_in(module, "get_kwargs"))
+    assert arguments(reader, module, tables.option) == {
+        "dtype": Field("dtype", ("str",), False, "auto", ("auto", "half")),
+        "max_length": Field("max_length", ("?",), True, None, (), ("-l",)),
+        "method": Field("method", ("str",), True, None),
+        "eager": Field("eager", ("bool",), False, None, negatable=True),
+        "share": Field("share", ("float",), False, 0.9, deprecated=True),
+        "kind": Field("kind", ("str",), False, "a"),
+        "seqs": Field("seqs", ("?",), False, 128),
+    }
+    found = reader.find(module, "EngineArgs")
+    assert found is not None
+    assert {n: f.default for n, f in reader.fields(found)[0].items()} == {
+        "share": 0.9,
+        "names": 128,
+    }
+
+
+def test_annotated_fields_are_options(tmp_path: Path) -> None:
+    reader, module = read(tmp_path, ANNOTATED)
+    found = reader.find(module, "Memory")
+    assert found is not None
+    assert list(annotated(reader, found)) == [
+        Field("policy", ("str",), False, "lru", ("lru", "lfu"), ("evict",)),
+        Field("tensor_size", ("int",), False, 1),
+        Field("off", ("bool",), False, False),
+        Field("extra", ("?",), True, None),
+    ]
 
 
 def test_versions_that_agree_are_one_span() -> None:

@@ -27,6 +27,7 @@ class Parameter:
     ``types`` are names of plain types (``int``, ``str`` …), empty when they are not plain.
     ``has_default`` is False where the default is computed or there is none. ``since`` and
     ``until`` are the first and last release that know it; ``until`` is "" when the newest does.
+    Aliases with a dash are short flags. ``negatable``: a flag with an opposite, ``--no-x``.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Parameter:
     aliases: tuple[str, ...] = ()
     since: str = ""
     until: str = ""
+    negatable: bool = False
+    deprecated: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,4 +143,6 @@ def _parameter(table: Table, name: str, spans: Any, facts: Mapping[str, Any]) ->
         tuple(facts.get("aliases", ())),
         table.versions[spans[0][0]],
         "" if last == len(table.versions) - 1 else table.versions[last],
+        facts.get("negatable", False),
+        facts.get("deprecated", False),
     )

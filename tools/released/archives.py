@@ -43,10 +43,10 @@ class Module:
 
     @cached_property
     def constants(self) -> dict[str, ast.expr]:
-        """Values assigned once at the top of the module."""
+        """Values assigned at the top of the module, and instead of an import for types only."""
         return {
             target.id: node.value
-            for node in self.tree.body
+            for node in [*self.tree.body, *self._without_types]
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
             if isinstance(target, ast.Name)
@@ -61,6 +61,12 @@ class Module:
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
         ]
         return found[::-1]
+
+    @property
+    def _without_types(self) -> Iterator[ast.stmt]:
+        for node in self.tree.body:
+            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+                yield from node.orelse
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
@@ -99,9 +105,12 @@ class Release:
             with tarfile.open(self.archive) as archive:
                 names = archive.getnames()
             return {_inside(name): name for name in names if name.endswith(".py")}
-        with zipfile.ZipFile(self.archive) as archive:
-            names = archive.namelist()
+        names = self._zip.namelist()
         return {name: name for name in names if name.endswith(".py")}
+
+    @cached_property
+    def _zip(self) -> zipfile.ZipFile:
+        return zipfile.ZipFile(self.archive)
 
     def requirement(self, distribution: str) -> str:
         """The versions of another distribution that the release asks for; "" when it is silent."""
@@ -116,9 +125,8 @@ class Release:
         if self.archive.is_dir():
             return ""
         if self.archive.name.endswith(".whl"):
-            with zipfile.ZipFile(self.archive) as archive:
-                name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-                return archive.read(name).decode("utf-8")
+            name = next(n for n in self._zip.namelist() if n.endswith(".dist-info/METADATA"))
+            return self._zip.read(name).decode("utf-8")
         with tarfile.open(self.archive) as archive:
             member = next(n for n in archive.getnames() if n.count("/") == 1 and "PKG-INFO" in n)
             opened = archive.extractfile(member)
@@ -140,6 +148,13 @@ class Release:
         path = name.replace(".", "/")
         return self.module(f"{path}.py") or self.module(f"{path}/__init__.py")
 
+    def close(self) -> None:
+        """Lets go of what was read."""
+        self._modules.clear()
+        self.__dict__.pop("_unpacked", None)
+        if "_zip" in self.__dict__:
+            self.__dict__.pop("_zip").close()
+
     def _text(self, path: str) -> Optional[str]:
         member = self._files.get(path)
         if member is None:
@@ -148,8 +163,7 @@ class Release:
             return (self.archive / member).read_text(encoding="utf-8")
         if self.archive.name.endswith(".tar.gz"):
             return self._unpacked[member].decode("utf-8")
-        with zipfile.ZipFile(self.archive) as archive:
-            return archive.read(member).decode("utf-8")
+        return self._zip.read(member).decode("utf-8")
 
     @cached_property
     def _unpacked(self) -> dict[str, bytes]:
@@ -182,7 +196,7 @@ def releases(folder: Path, distribution: str) -> list[Release]:
         if match is None or match["name"].replace("_", "-").lower() != distribution:
             continue
         try:
-            version = Version(match["version"])
+            version = Version(match["version"].partition("+")[0])
         except InvalidVersion:
             continue
         if not version.is_prerelease:

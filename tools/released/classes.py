@@ -26,12 +26,16 @@ _DICTS = {"Dict", "Mapping"}
 # Bases that take no parameters of their own.
 _PLAIN_BASES = {"abc", "typing", "pydantic", "enum"}
 _FORBIDS = re.compile(r"extra\s*=\s*(?:Extra\.)?['\"]?forbid")
+_WRAPPERS = {"Annotated", "A", "SkipValidation"}
 _FIELDS = {"field", "Field", "A", "configclass_field"}
 
 
 @dataclass(frozen=True)
 class Field:
-    """One parameter as a release declares it; ``types`` is empty when they are not plain."""
+    """One parameter as a release declares it; ``types`` is empty when they are not plain.
+
+    ``negatable``: a flag that has an opposite, ``--no-x``.
+    """
 
     name: str
     types: tuple[str, ...] = ()
@@ -39,6 +43,8 @@ class Field:
     default: Any = NOTHING
     choices: tuple[Any, ...] = ()
     aliases: tuple[str, ...] = ()
+    negatable: bool = False
+    deprecated: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,10 +56,16 @@ class Found:
 
 
 class ClassReader:
-    """Reads the classes of one release."""
+    """Reads the classes of one release.
 
-    def __init__(self, release: Release) -> None:
+    ``literals_only``: choices are the literals of a type in which no ``str`` stands beside them;
+    else, as HfArgumentParser has it, also the members of enums, and ``Literal[…] | str`` takes
+    none but the literals.
+    """
+
+    def __init__(self, release: Release, literals_only: bool = False) -> None:
         self.release = release
+        self.literals_only = literals_only
 
     def find(self, module: Module, name: str, depth: int = 0) -> Optional[Found]:
         """The class that ``name`` stands for in ``module``, through imports."""
@@ -189,12 +201,14 @@ class ClassReader:
             return {"list"}, [], False
         if name in _DICTS:
             return {"dict"}, [], False
-        members = self.enum_values(module, name)
+        members = self.enum_values(module, name) if name not in module.constants else []
+        if members and self.literals_only:
+            return {"?"}, [], False
         if members:
             return {type(member).__name__ for member in members}, members, False
-        constant = module.constants.get(name)
-        if constant is not None and isinstance(constant, (ast.Subscript, ast.BinOp)):
-            return self._types(module, constant)
+        meant = self.constant(module, name)
+        if meant is not None and isinstance(meant[1], (ast.Subscript, ast.BinOp, ast.Name)):
+            return self._types(*meant)
         return {"?"}, [], False
 
     def _subscript(self, module: Module, node: ast.Subscript) -> tuple[set[str], list[Any], bool]:
@@ -206,16 +220,33 @@ class ClassReader:
         if name == "Union":
             return self._union(module, list(inner))
         if name == "Literal":
-            values = [self.value(module, one) for one in inner]
+            values = self._literals(module, inner)
             names = {type(v).__name__ for v in values if v is not None and v is not NOTHING}
-            return names, [v for v in values if v is not NOTHING], None in values
-        if name == "Annotated":
+            choices = [] if any(v is NOTHING for v in values) else values
+            return names or {"?"}, choices, None in values
+        if name in _WRAPPERS:
             return self._types(module, inner[0])
         if name in _LISTS or name == "list":
             return {"list"}, [], False
         if name in _DICTS or name == "dict":
             return {"dict"}, [], False
         return {"?"}, [], False
+
+    def _literals(self, module: Module, parts: list[ast.expr], depth: int = 0) -> list[Any]:
+        """The values of ``Literal[…]``, those of a literal type within it among them."""
+        values: list[Any] = []
+        for part in parts:
+            value = self.value(module, part)
+            meant = self.constant(module, part.id) if isinstance(part, ast.Name) else None
+            if value is NOTHING and meant is not None and depth < 8:
+                there, within = meant
+                if isinstance(within, ast.Subscript) and _last(within.value) == "Literal":
+                    inner = within.slice
+                    listed = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+                    values += self._literals(there, list(listed), depth + 1)
+                    continue
+            values.append(value)
+        return values
 
     def _union(self, module: Module, parts: list[ast.expr]) -> tuple[set[str], list[Any], bool]:
         types: set[str] = set()
@@ -230,6 +261,8 @@ class ClassReader:
             enumerated = bool(some) or (maybe and not found)
             # ``SchedulerType | str``: a text that must be one of the members.
             beside_enum = found == {"str"} and not some
+            if self.literals_only:
+                beside_enum = found == {"?"}  # an object, which no text is
             closed = closed and (enumerated or beside_enum)
         if not closed or not choices:
             choices = []
@@ -263,9 +296,8 @@ class ClassReader:
             return self._named(module, node.id, depth)
         if isinstance(node, ast.Attribute):
             return self._member(module, node)
-        if isinstance(node, ast.Call) and _last(node.func) == "pp_int" and node.args:
-            whole = self.value(module, node.args[0], depth + 1)  # an int that prints prettily
-            return int(whole) if isinstance(whole, (int, float)) else NOTHING
+        if isinstance(node, ast.Call):
+            return self._call(module, node, depth)
         if isinstance(node, ast.BinOp):
             return _reckoned(
                 node.op,
@@ -274,6 +306,18 @@ class ClassReader:
             )
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             return self._sequence(module, node, depth)
+        return NOTHING
+
+    def _call(self, module: Module, node: ast.Call, depth: int) -> Any:
+        """``pp_int(5e8)``, an int that prints prettily, and ``get_field(Class, "name")``."""
+        name = _last(node.func)
+        if name == "pp_int" and node.args:
+            whole = self.value(module, node.args[0], depth + 1)
+            return int(whole) if isinstance(whole, (int, float)) else NOTHING
+        if name == "get_field" and len(node.args) == 2:
+            found = self.find(module, _last(node.args[0]))
+            attribute = self.value(module, node.args[1])
+            return NOTHING if found is None else self.default(found, attribute)
         return NOTHING
 
     def _sequence(
@@ -290,15 +334,23 @@ class ClassReader:
                 items.append(self.value(module, one, depth + 1))
         return NOTHING if any(item is NOTHING for item in items) else items
 
-    def _named(self, module: Module, name: str, depth: int) -> Any:
+    def constant(
+        self, module: Module, name: str, depth: int = 0
+    ) -> Optional[tuple[Module, ast.expr]]:
+        """The expression that a name stands for, through imports, and the module it is in."""
         if name in module.constants:
-            return self.value(module, module.constants[name], depth + 1)
+            return module, module.constants[name]
         sources = [module.imports[name]] if name in module.imports else []
         for origin, there in sources or [(star, name) for star in module.stars]:
-            target = self.release.dotted(origin)
-            if target is not None and (there in target.constants or there in target.imports):
-                return self.value(target, ast.Name(there), depth + 1)
-        return NOTHING
+            target = self.release.dotted(origin) if depth < 8 else None
+            found = None if target is None else self.constant(target, there, depth + 1)
+            if found is not None:
+                return found
+        return None
+
+    def _named(self, module: Module, name: str, depth: int) -> Any:
+        meant = self.constant(module, name)
+        return NOTHING if meant is None else self.value(*meant, depth + 1)
 
     def _member(self, module: Module, node: ast.Attribute) -> Any:
         """``IntervalStrategy.STEPS`` (also with ``.value``) as its value."""
@@ -307,9 +359,24 @@ class ClassReader:
         found = self.find(module, _last(node.value))
         if found is None:
             return NOTHING
+        return self.default(found, node.attr)
+
+    def default(self, found: Found, name: str) -> Any:
+        """What a class assigns to a name, as a plain value or by ``field(default=…)``."""
         for one in found.node.body:
-            if isinstance(one, ast.Assign) and any(_last(t) == node.attr for t in one.targets):
+            if isinstance(one, ast.Assign) and any(_last(t) == name for t in one.targets):
                 return self.value(found.module, one.value)
+            if isinstance(one, ast.AnnAssign) and _last(one.target) == name:
+                if isinstance(one.value, ast.Call) and _last(one.value.func) in _FIELDS:
+                    field = self._declared(found.module, Field(name), one.value)
+                    return NOTHING if field is None else field.default
+                return self.value(found.module, one.value)
+        for base in found.node.bases:
+            parent = self.find(found.module, _last(base))
+            if parent is not None and parent.node is not found.node:
+                inherited = self.default(parent, name)
+                if inherited is not NOTHING:
+                    return inherited
         return NOTHING
 
 

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
 from released.archives import Module
 from released.classes import NOTHING, ClassReader, Field
 
-_SWITCHES = {"store_true": False, "store_false": True, "BooleanOptionalAction": NOTHING}
+_SWITCHES: Mapping[str, Any] = {
+    "store_true": False,
+    "store_false": True,
+    "BooleanOptionalAction": NOTHING,
+    "StoreBoolean": NOTHING,
+    "DeprecatedStoreTrueAction": False,
+}
+
+_STORING = {"", "store", "append", "extend"}
+
+Spread = Callable[[ast.expr], Optional[Field]]
+"""What the keywords that ``**expression`` adds say of an option; None when that is not known."""
 
 
 def arguments(
-    reader: ClassReader, module: Module, within: Optional[ast.AST] = None
+    reader: ClassReader, module: Module, spread: Spread = lambda _: None
 ) -> dict[str, Field]:
-    """Options that ``add_argument`` calls declare, by their destination."""
+    """Options that ``add_argument`` calls declare, by their first flag."""
     found: dict[str, Field] = {}
-    for call in _declarations(within or module.tree):
-        for field in _argument(reader, module, call):
+    for call in _declarations(module.tree):
+        for field in _argument(reader, module, call, spread):
             found.setdefault(field.name, field)
     return found
 
@@ -30,25 +41,37 @@ def _declarations(scope: ast.AST) -> Iterator[ast.Call]:
             yield from [node] if node.func.attr == "add_argument" else []
 
 
-def _argument(reader: ClassReader, module: Module, call: ast.Call) -> Iterator[Field]:
+def _argument(
+    reader: ClassReader, module: Module, call: ast.Call, spread: Spread
+) -> Iterator[Field]:
     flags = [reader.value(module, one) for one in call.args]
     names = [flag for flag in flags if isinstance(flag, str) and flag.startswith("--")]
     if not names:
         return
     keywords = {k.arg: k.value for k in call.keywords if k.arg}
-    destination = reader.value(module, keywords.get("dest"))
-    spelled = [name.lstrip("-").replace("-", "_") for name in names]
-    name = spelled[0]
-    aliases = tuple(dict.fromkeys(one for one in spelled[1:] if one != name))
-    field = Field(name, default=reader.value(module, keywords.get("default")), aliases=aliases)
-    if isinstance(destination, str) and destination != name:
-        field = replace(field, aliases=aliases)
+    field = replace(_named(flags), default=reader.value(module, keywords.get("default")))
     action = _action(keywords.get("action"))
+    deprecated = reader.value(module, keywords.get("deprecated")) is True
+    field = replace(field, deprecated=deprecated or action.startswith("Deprecated"))
+    for added in (k.value for k in call.keywords if k.arg is None):
+        option = spread(added)
+        if option is not None:
+            yield replace(
+                option,
+                name=field.name,
+                aliases=field.aliases,
+                deprecated=field.deprecated,
+                default=field.default if "default" in keywords else option.default,
+            )
+            return
     if action in _SWITCHES:
+        field = replace(field, negatable=action == "BooleanOptionalAction")
         default = _SWITCHES[action] if field.default is NOTHING else field.default
         yield replace(field, types=("bool",), default=default)
         return
-    if any(k.arg is None for k in call.keywords):  # **kwargs: the rest is out of sight
+    unknown = action not in _STORING and "type" not in keywords
+    unknown = unknown or any(k.arg is None for k in call.keywords)
+    if unknown:  # ``**kwargs`` and actions of its own: the rest is out of sight
         yield replace(field, types=("?",))
         return
     if "default" not in keywords:
@@ -62,6 +85,17 @@ def _argument(reader: ClassReader, module: Module, call: ast.Call) -> Iterator[F
     yield replace(field, types=(_type(keywords.get("type")),))
 
 
+def _named(flags: Sequence[Any]) -> Field:
+    """A field named by the first long flag; the others are its aliases, short ones with dash."""
+    spelled = [
+        one[2:].replace("-", "_") if one.startswith("--") else one
+        for one in flags
+        if isinstance(one, str) and one.startswith("-")
+    ]
+    name = next(one for one in spelled if not one.startswith("-"))
+    return Field(name, aliases=tuple(dict.fromkeys(one for one in spelled if one != name)))
+
+
 def _action(node: Optional[ast.expr]) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
@@ -72,6 +106,7 @@ def _type(node: Optional[ast.expr]) -> str:
     if node is None:
         return "str"
     name = ast.unparse(node)
+    name = {"nullable_str": "str"}.get(name, name)
     return name if name in ("int", "float", "str") else "?"
 
 

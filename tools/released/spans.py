@@ -86,6 +86,10 @@ def _facts(field: Field) -> dict[str, Any]:
         facts["choices"] = list(field.choices)
     if field.aliases:
         facts["aliases"] = list(field.aliases)
+    if field.negatable:
+        facts["negatable"] = True
+    if field.deprecated:
+        facts["deprecated"] = True
     return facts
 
 
