@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 MAX_ITEMS = 64
 """Items of a loop that are taken one by one."""
+_READERS = {kind: f"_of_{kind.__name__.lower()}" for kind in ast.expr.__subclasses__()}
+"""The method that evaluates each kind of expression."""
 _PROPERTIES = frozenset({"property", "cached_property", "functools.cached_property"})
 
 
@@ -73,8 +75,8 @@ class Expressions:
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""
         self.step()
-        reader = getattr(self, f"_of_{type(node).__name__.lower()}", None)
-        return reader(node, frame) if reader is not None else self._other(node, frame)
+        reader = getattr(self, _READERS[type(node)], self._other)
+        return reader(node, frame)
 
     def _other(self, node: ast.expr, frame: Frame) -> Any:
         """An expression that is not followed; the calls in it are, for their arguments."""
@@ -106,10 +108,11 @@ class Expressions:
         raise NotImplementedError
 
     def _of_name(self, node: ast.Name, frame: Frame) -> Any:
-        for names in (frame.names, frame.module.names):
-            if node.id in names:
-                return self.seen(names, node.id, frame.module)
-        return External(node.id) if node.id in library.BUILTINS else Unknown(node.id)
+        name = node.id
+        names = frame.names if name in frame.names else frame.module.names
+        if name in names:
+            return self.seen(names, name, frame.module)
+        return External(name) if name in library.BUILTINS else Unknown(name)
 
     def _of_attribute(self, node: ast.Attribute, frame: Frame) -> Any:
         return self.attribute(self.value(node.value, frame), node.attr, text_of(node))

@@ -24,6 +24,8 @@ from flake8_gpu_training.runs._followed_operators import arithmetic, text_of
 
 NEXT, END, BREAK, CONTINUE, RAISE = "next", "end", "break", "continue", "raise"
 """How a block ends: it goes on, returns, leaves or goes on with a loop, or fails."""
+_HANDLERS = {kind: f"_do_{kind.__name__.lower()}" for kind in ast.stmt.__subclasses__()}
+"""The method that goes through each kind of statement."""
 _RECORDS = ("BaseModel", "BaseSettings", "NamedTuple")
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
@@ -47,7 +49,7 @@ class Statements(Expressions):
         """Go through statements; how the block ends."""
         for statement in body:
             self.step()
-            handler = getattr(self, f"_do_{type(statement).__name__.lower()}", None)
+            handler = getattr(self, _HANDLERS[type(statement)], None)
             flow = handler(statement, frame) if handler is not None else NEXT
             if flow != NEXT:
                 return str(flow)

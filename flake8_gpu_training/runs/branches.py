@@ -7,6 +7,7 @@ import dataclasses
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Optional, TypeVar, Union
 
@@ -84,15 +85,23 @@ class _Asker:
 
 def holds(text: str, value_of: Callable[[str], Any]) -> Optional[bool]:
     """Whether the expression ``text`` is true; None when that is not known."""
-    if not text:
-        return None
+    node = _parsed(text) if text else None
+    return _truth(_Evaluation(value_of).of(node, 0)) if node is not None else None
+
+
+@lru_cache(maxsize=8192)  # each run of a program asks the same conditions
+def _parsed(text: str) -> Optional[ast.expr]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in the source are no matter of ours
-            node = ast.parse(f"({text})", mode="eval").body
+            return ast.parse(f"({text})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return _truth(_Evaluation(value_of).of(node, 0))
+
+
+@lru_cache(maxsize=8192)
+def _text_of(node: ast.expr) -> str:
+    return ast.unparse(node)
 
 
 def _truth(value: Any) -> Optional[bool]:
@@ -109,7 +118,7 @@ class _Evaluation:
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            return self.value_of(ast.unparse(node))
+            return self.value_of(_text_of(node))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             truth = _truth(self.of(node.operand, depth + 1))
             return _NOT_KNOWN if truth is None else not truth
@@ -150,7 +159,7 @@ class _Evaluation:
         return _NOT_KNOWN if any(isinstance(item, Unknown) for item in items) else items
 
     def _called(self, node: ast.Call, depth: int) -> Any:
-        name = ast.unparse(node.func)
+        name = _text_of(node.func)
         if name in _HOLDS:
             return True
         if node.keywords:
@@ -173,7 +182,7 @@ class _Evaluation:
         name = self.of(given[1], depth + 1)
         if not isinstance(name, str) or not name.isidentifier():
             return _NOT_KNOWN
-        return self.value_of(f"{ast.unparse(given[0])}.{name}")
+        return self.value_of(f"{_text_of(given[0])}.{name}")
 
 
 def _compare(comparison: ast.cmpop, left: Any, right: Any) -> Any:

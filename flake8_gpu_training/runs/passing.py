@@ -132,10 +132,10 @@ class _Follower:
             owner = scope.rpartition(".")[0]
             parameter = signatures.attributes.get(owner, {}).get(name[len("self.") :])
             return (f"{owner}.__init__", parameter) if parameter else None
-        if name in signatures.parameters.get(scope, {}) and f"{scope}.{name}" not in (
-            key for key, setting in self.bindings[path].items() if known(setting.value)
-        ):
-            return scope, name
+        if name in signatures.parameters.get(scope, {}):
+            bound = self.bindings[path].get(f"{scope}.{name}")
+            if bound is None or not known(bound.value):
+                return scope, name
         return None
 
     def _values(self, path: str, function: str, parameter: str, hops: int = _HOPS) -> list[Any]:
@@ -147,9 +147,7 @@ class _Follower:
         is_method = names[:1] in (["self"], ["cls"])
         found: list[Any] = []
         for caller, signatures in self.signed.items():
-            for passed in signatures.calls:
-                if passed.name != called:
-                    continue
+            for passed in signatures.calls_by_name.get(called, ()):
                 value = _passed(passed, names[is_method:], parameter)
                 if value is ...:
                     value = parameters[parameter]

@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Optional, Union
 
 from flake8_gpu_training.facts import Unknown
@@ -40,6 +41,14 @@ class Signatures:
     parameters: dict[str, dict[str, Any]] = field(default_factory=dict)
     attributes: dict[str, dict[str, str]] = field(default_factory=dict)
     calls: tuple[Passed, ...] = ()
+
+    @cached_property
+    def calls_by_name(self) -> dict[str, list[Passed]]:
+        """The calls by the last part of their names."""
+        found: dict[str, list[Passed]] = {}
+        for call in self.calls:
+            found.setdefault(call.name, []).append(call)
+        return found
 
 
 def read_signatures(data: bytes) -> Signatures:
