@@ -353,3 +353,17 @@ def test_one_instruction_mends_packing_without_flash_attention() -> None:
     )
     assert len(judged(run, "GPU016").findings) == 1
     assert judged(run, "GPU301").findings == ()
+
+
+def test_an_optimizer_in_deepspeed_must_be_the_trainer_s(tmp_path: Path) -> None:
+    config = (
+        '{"zero_optimization": {"stage": 2}, "train_batch_size": "auto", "optimizer": {"type": '
+        '"AdamW", "params": {"lr": "auto", "betas": [0.9, 0.999], "eps": 1e-8}}, "scheduler": '
+        '{"type": "WarmupLR", "params": {"warmup_num_steps": 100}}}\n'
+    )
+    flags = "--deepspeed ds.json --adam_beta2 0.95 --adam_epsilon 1e-8 --warmup_steps 50"
+    found = messages(tmp_path, "GPU013", ds_json=config, train_sh=SWIFT.format(flags))
+    assert [one.partition("DeepSpeed says ")[2][:23] for one in found] == [
+        "0.999, adam_beta2 says ",
+        "100, warmup_steps says ",
+    ]

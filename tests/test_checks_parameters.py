@@ -187,6 +187,16 @@ def test_values_that_argparse_converts(flag: str, tmp_path: Path) -> None:
     assert of_swift(tmp_path, flag) == []
 
 
+def test_a_place_to_fill_in_is_no_value(tmp_path: Path) -> None:
+    assert of_swift(tmp_path, "--num_labels '<num-labels>' --seed YOUR_SEED") == []
+
+
+def test_megatron_s_arguments_in_llamafactory_are_left_alone(tmp_path: Path) -> None:
+    text = "model_name_or_path: a/b\nstage: sft\nfinetuning_type: full\ndo_train: true\n"
+    text += "tensor_model_parallel_size: 2\nbias_activation_fusion: true\n"
+    assert messages(tmp_path, {"sft.yaml": text}) == []
+
+
 def test_a_truth_value_that_is_none(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, "--packing 2")
     assert found.startswith("GPU008 give packing true or false")
@@ -310,3 +320,26 @@ def test_files_that_ask_for_different_versions_leave_them_all_open(tmp_path: Pat
     (found,) = findings(runs, "GPU007")
     assert found.priority is not None
     assert found.priority.value == "medium"
+
+
+# --- given twice ---
+
+
+def test_the_earlier_of_two_flags_is_lost(tmp_path: Path) -> None:
+    runs = runs_of(
+        tmp_path, {"train.sh": SWIFT.format("--learning_rate 1e-4 --learning_rate 1e-5")}
+    )
+    (found,) = findings(runs, "GPU023")
+    assert found.message.startswith("remove one of the two: --learning_rate 0.0001 is lost")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        SWIFT.format("--learning_rate 1e-4 --learning_rate 1e-4"),
+        'COMMON="--learning_rate 1e-4"\n' + SWIFT.format("$COMMON --learning_rate 1e-5"),
+        SWIFT.format("--learning_rate $A --learning_rate 1e-5"),
+    ],
+)
+def test_overrides_that_are_meant_are_left_alone(script: str, tmp_path: Path) -> None:
+    assert findings(runs_of(tmp_path, {"train.sh": script}), "GPU023") == []

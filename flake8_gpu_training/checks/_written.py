@@ -73,13 +73,20 @@ _JOINS = {"bash": " ", "yaml": ": ", "python": "="}
 class Use:
     """A program or constructor, and what is given to it.
 
-    ``through_flags``: what stands in its file reaches it as flags.
+    ``through_flags``: what stands in its file reaches it as flags. ``parser``: who takes it,
+    where that is no framework.
     """
 
     accepted: Accepted
     written: tuple[Written, ...]
     refuses: str = "refuses to start"
     through_flags: bool = False
+    parser: str = ""
+
+    @property
+    def title(self) -> str:
+        """Who takes what is given."""
+        return self.parser or self.accepted.title
 
     @property
     def is_trainer(self) -> bool:
@@ -98,7 +105,8 @@ def uses(run: Run) -> Iterator[Use]:
         taken, parser = own
         origins = {Origin.FLAG: parser.flags, Origin.FILE: parser.files}
         given = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
-        yield Use(taken, tuple(_in_place(run, _given(run, given))))
+        where = tuple(_in_place(run, _given(run, given)))
+        yield Use(taken, where, parser="the script's parser")
     launch = launched(run)
     if launch is not None:
         flags = (s for s in run.launcher.options.values() if s.origin is Origin.FLAG)

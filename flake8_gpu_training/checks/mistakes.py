@@ -113,8 +113,15 @@ def _documents(run: Run) -> Iterator[Document]:
 
 
 def _entry(document: Optional[Document], dotted: str) -> Optional[Setting]:
-    """A scalar of a document as a setting with its place, when it is known."""
+    """A scalar of a document as a setting with its place, when it is known.
+
+    A number as the last part tells an item of a list.
+    """
     node = document.get(dotted) if document is not None else None
+    owner, _, last = dotted.rpartition(".")
+    if node is None and document is not None and last.isdigit():
+        items = listed.items if (listed := document.get(owner)) is not None else ()
+        node = items[int(last)] if int(last) < len(items) else None
     if node is None or node.kind != "scalar" or not known(node.value):
         return None
     return Setting(dotted, node.value, node.location, text=node.text)
@@ -301,6 +308,11 @@ _PAIRS = (
     ("gradient_clipping", "max_grad_norm"),
     ("optimizer.params.lr", "learning_rate"),
     ("optimizer.params.weight_decay", "weight_decay"),
+    ("optimizer.params.eps", "adam_epsilon"),
+    ("optimizer.params.betas.0", "adam_beta1"),
+    ("optimizer.params.betas.1", "adam_beta2"),
+    ("scheduler.params.warmup_max_lr", "learning_rate"),
+    ("scheduler.params.warmup_num_steps", "warmup_steps"),
     ("bf16.enabled", "bf16"),
     ("fp16.enabled", "fp16"),
 )
@@ -315,6 +327,8 @@ def _mismatches(run: Run) -> Iterator[Fault]:
             continue
         if not isinstance(ours.value, (bool, int, float)) or _same(theirs.value, ours.value):
             continue
+        if parameter == "warmup_steps" and ours.value < 1:
+            continue  # a part of the steps, or none: how many the trainer makes is not known
         yield Fault(
             _at(theirs),
             f'set it to "auto": DeepSpeed says {theirs.value}, {parameter} says {ours.value}, '
@@ -324,7 +338,7 @@ def _mismatches(run: Run) -> Iterator[Fault]:
                 f"DeepSpeed {dotted}={theirs.value}, but {parameter}={ours.value}",
             ),
             Text('DeepSpeed 配置中改为 "auto"', 'write "auto" in the DeepSpeed config'),
-            _replaced(run, dotted, "auto"),
+            _replaced(run, dotted, "auto") if dotted[-1:].isalpha() else None,
         )
     yield from _precision_left_off(run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
@@ -29,8 +30,8 @@ from flake8_gpu_training.frameworks.tables import Parameter, table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
-_ALIKE = 0.8
-"""How much of a misspelt name must agree with the real one (difflib's ratio)."""
+_ALIKE = 0.75
+"""How much of a misspelt word must agree with the real one (difflib's ratio)."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class _Unknown:
 
     @property
     def title(self) -> str:
-        """Name and version of who refuses it."""
-        return (self.history.part if self.history else self.use.accepted.parts[0]).title
+        """Who refuses it."""
+        return self.history.part.title if self.history is not None else self.use.title
 
 
 def _unknown(run: Run) -> Iterator[_Unknown]:
@@ -94,6 +95,8 @@ def _unknown_settings(run: Run) -> Iterator[_Fault]:
             continue
         name, title = one.written.name, one.title
         near = difflib.get_close_matches(name, one.use.accepted.parameters, 1, _ALIKE)
+        if near == [name[len("no_") :]]:
+            near = []  # it would say the opposite
         if near:
             change = renaming(one.written, {near[0]: one.written.setting.value})
             mend = f"write {near[0]}"
@@ -300,16 +303,15 @@ def _wrong_types(run: Run) -> Iterator[_Fault]:
             continue
         wanted = parameter.types[0]
         refused = _REFUSES.get(wanted)
-        if refused is None or not refused(written.text):
+        if refused is None or not refused(written.text) or _PLACEHOLDER.search(written.text):
             continue
-        if written.text.lower() in ("none", "null"):
-            continue  # newer parsers take the word for an optional parameter
+        if parameter.optional and written.text.lower() in ("none", "null"):
+            continue  # newer parsers take the word
         new = _as(wanted, written.text)
         hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
         yield _Fault(
             written,
-            f"{hint}: {use.accepted.title} reads it as {wanted}, "
-            f"{written.text!r} is none and {use.refuses}",
+            f"{hint}: {use.title} reads it as {wanted}, {written.text!r} is none and {use.refuses}",
             Text(
                 f"{written.name} 应为 {wanted}，实为 {written.text}",
                 f"{written.name} takes {wanted}, not {written.text}",
@@ -319,6 +321,8 @@ def _wrong_types(run: Run) -> Iterator[_Fault]:
         )
 
 
+_PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$%]|your|xx|\.\.\.|^$")
+"""What stands for a value that the user is to fill in."""
 _TRUTHS = frozenset(("yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"))
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
@@ -397,7 +401,7 @@ def _is_converted(use: Use, parameter: Parameter) -> bool:
 
 def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> _Fault:
     choices = [str(choice) for choice in parameter.choices if choice is not None]
-    near = difflib.get_close_matches(str(value).lower(), choices, 1, 0.6)
+    near = difflib.get_close_matches(str(value).lower(), choices, 1, _ALIKE)
     quoted = value is False and "no" in choices
     if quoted:
         near = ["no"]
@@ -411,7 +415,7 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
         change = written.revalued(near[0] if bare else f'"{near[0]}"')
     return _Fault(
         written,
-        f"{mend}: {use.accepted.title} does not know {value!r} and {use.refuses}",
+        f"{mend}: {use.title} does not know {value!r} and {use.refuses}",
         Text(f"{written.name} 不能取 {value}", f"{written.name} cannot be {value}"),
         Text(f"可选值：{listed}", f"choose one of {listed}"),
         change,

@@ -10,6 +10,7 @@ from flake8_gpu_training.checks.base import Check
 MODULES = (
     "mistakes",  # GPU0xx
     "parameters",  # GPU005 to GPU009
+    "given_twice",  # GPU023
     "parallelism",  # GPU101, GPU107
     "sharding",  # GPU102, GPU108
     "model_parallelism",  # GPU103 to GPU106, GPU109

@@ -180,11 +180,17 @@ def _swift(run: Run) -> Optional[Accepted]:
     return Accepted(found.parts, True, frozenset(extra))
 
 
+_MEGATRON = frozenset(
+    f"{kind}_parallel_size"
+    for kind in ("tensor_model", "pipeline_model", "expert_model", "context", "sequence")
+)
+
+
 def _llamafactory(run: Run) -> Optional[Accepted]:
     if any(name in run.environment for name in ("ALLOW_EXTRA_ARGS", "USE_MCA", "USE_V1")):
         return None
-    if _is_asked(run, "use_mca"):
-        return None
+    if _is_asked(run, "use_mca") or run.settings.keys() & _MEGATRON:
+        return None  # USE_MCA, which may be set elsewhere, gives it Megatron's arguments
     group = "train" if run.kind is RunKind.TRAIN or _trains(run) else "infer"
     return _accepted(run, "llamafactory", group, completes=True)
 
