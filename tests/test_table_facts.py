@@ -79,6 +79,13 @@ FACTS: tuple[tuple[str, str, str, str, Any], ...] = (
     ("peft", "LoraConfig", "lora_dropout", "0.6.2", {"default": 0.0}),
     ("peft", "LoraConfig", "use_dora", "0.6.2", ABSENT),
     ("accelerate", "config", "ipex_config", "1.15.0", ABSENT),
+    ("torch", "DataLoader", "prefetch_factor", "2.0.1", {"default": None, "types": ("int",)}),
+    ("torch", "DataLoader", "num_workers", "2.13.0", {"default": 0}),
+    ("torch", "DataLoader", "in_order", "2.0.1", ABSENT),
+    ("torch", "DataLoader", "in_order", "2.13.0", {"default": True}),
+    ("torch", "DistributedDataParallel", "bucket_cap_mb", "2.0.1", {"default": 25}),
+    ("torch", "DistributedDataParallel", "bucket_cap_mb", "2.13.0", {"default": None}),
+    ("torch", "FullyShardedDataParallel", "limit_all_gathers", "2.1.2", {"default": True}),
 )
 
 
