@@ -17,7 +17,8 @@ class Category:
     """A category of an audit, worth ``maximum`` points.
 
     ``optional``: it counts only for runs of its kind (multimodal, RLHF, generation) and is
-    left out of the total otherwise. ``items``: names of its items by id, in report order.
+    left out of the total otherwise. ``items``: names of its items by id, in report order;
+    ``faults``: those of what only costs, shown when it is found.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Category:
     maximum: int
     items: tuple[tuple[str, Text], ...] = ()
     optional: bool = False
+    faults: tuple[tuple[str, Text], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,13 @@ _GENERAL = Audit(
                 ("liger-kernel", "Liger Kernel", "Liger Kernel"),
                 ("operator-fusion", "算子融合", "Operator fusion"),
             ),
+            faults=_items(
+                (
+                    "loop-compute",
+                    "训练循环中的同步与低效计算",
+                    "Syncs and waste in the training loop",
+                ),
+            ),
         ),
         Category(
             "E",
@@ -117,6 +126,13 @@ _GENERAL = Audit(
                 ("comm-overlap", "通信计算重叠", "Overlap of communication and compute"),
                 ("gradient-compression", "梯度压缩", "Gradient compression"),
                 ("nccl-tuning", "NCCL 调优", "NCCL tuning"),
+            ),
+            faults=_items(
+                (
+                    "loop-communication",
+                    "训练循环中的多余通信",
+                    "Needless communication in the loop",
+                ),
             ),
         ),
         Category(
@@ -134,6 +150,9 @@ _GENERAL = Audit(
                 ("memory-mapping", "内存映射", "Memory mapping"),
                 ("streaming-dataset", "流式数据集", "Streaming data set"),
                 ("pretokenized-binary", "预分词二进制数据", "Pretokenized binary data"),
+            ),
+            faults=_items(
+                ("loop-data", "训练循环中的阻塞拷贝", "Copies that block the training loop"),
             ),
         ),
         Category(

@@ -83,7 +83,7 @@ def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
     served: dict[str, list[ScoredItem]] = {}
     for verdict in verdicts:
         for item in verdict.check.items:
-            if item.audit == audit.id:
+            if item.audit == audit.id and (not item.fault or verdict.judgement.findings):
                 served.setdefault(item.category, []).append(_score_item(verdict, item))
     if not served:
         return None
@@ -105,6 +105,8 @@ def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
 def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
     judgement = verdict.judgement
     status = _status(item, judgement.status, judgement.variant)
+    if item.fault:
+        status = Status.RECOMMENDED
     share = {Status.ENABLED: 1.0, Status.PARTIAL: judgement.share}.get(status, 0.0)
     to_gain = status in (Status.PARTIAL, Status.RECOMMENDED)
     return ScoredItem(
@@ -156,13 +158,15 @@ def _merged(items: Iterable[ScoredItem]) -> dict[str, ScoredItem]:
 def _ordered(category: Category, found: dict[str, ScoredItem]) -> tuple[ScoredItem, ...]:
     """Items in the audit's order; those without a check are not judged, those unlisted last."""
     listed = dict(category.items)
+    faults = dict(category.faults)
     named = [
         replace(found[identifier], title=title)
         if identifier in found
         else ScoredItem(identifier, title, "", Status.UNKNOWN, 0.0, 0.0, current=_NOT_JUDGED)
         for identifier, title in listed.items()
     ]
-    return (*named, *(item for key, item in found.items() if key not in listed))
+    others = [item for key, item in found.items() if key not in listed]
+    return (*named, *(replace(one, title=faults.get(one.id, one.title)) for one in others))
 
 
 def _points(items: Sequence[ScoredItem]) -> tuple[float, float]:

@@ -182,3 +182,18 @@ def test_what_is_to_be_gained_says_where_to_write_it() -> None:
     settled = Judgement(Status.ENABLED, findings=(finding,))
     result = scored(verdict(told, item("x", 1)), verdict(settled, item("y", 1)))
     assert [entry.places for entry in result.categories[0].items] == [(AT,), ()]
+
+
+def test_a_fault_costs_while_it_is_found_and_is_not_listed_otherwise() -> None:
+    fault = Item("toy", "A", "loop", 1, fault=True)
+    finding = Finding(AT, "drop the synchronisation: the CPU waits")
+    told = Judgement(Status.RECOMMENDED, findings=(finding,))
+    on = verdict(Judgement(Status.ENABLED), item("x", 3))
+    without = scored(on, verdict(Judgement(Status.NOT_APPLICABLE), fault)).categories[0]
+    found = scored(on, verdict(told, fault)).categories[0]
+    assert ("loop" in {i.id for i in without.items}, without.score, without.attainment) == (
+        False,
+        3,
+        1.0,
+    )
+    assert (found.score, found.attainment) == (3, 0.75)  # 3 / (3 + 1)

@@ -122,7 +122,7 @@ def test_a_practice_taken_away_is_told_once(
 def changed(before: Said, after: Said) -> dict[str, str]:
     """The items whose status is another one now, with that status."""
     old, new = before.statuses, after.statuses
-    return {name: new[name].value for name in new if new[name] is not old[name]}
+    return {name: new[name].value for name in new if new[name] is not old.get(name)}
 
 
 def test_no_ablation_expects_two_recommendations() -> None:

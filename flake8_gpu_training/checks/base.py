@@ -117,7 +117,8 @@ class Item:
 
     ``points`` are earned when on. Items with the same ``group`` are alternatives: the group
     is worth its largest points once. ``variant`` ties the item to ``Judgement.variant``; it
-    may name several, separated by ``|`` (``zero1|zero2``).
+    may name several, separated by ``|`` (``zero1|zero2``). A ``fault`` only costs: its points
+    are beyond the category's, lost while the check finds it, and nothing otherwise.
     """
 
     audit: str
@@ -126,6 +127,7 @@ class Item:
     points: float
     group: str = ""
     variant: str = ""
+    fault: bool = False
 
     def matches(self, variant: str) -> bool:
         """Whether a judgement about ``variant`` is about this item."""

@@ -512,6 +512,7 @@ CHECKS: tuple[Check, ...] = (
         "without a gradient.",
         fix="Drop it unless some parameters take no part in a step.",
         ignore="When some do: mixtures of experts, or several heads of which one trains.",
+        items=(Item(_A, "E", "loop-communication", 1, fault=True),),
         impact=by_class(Priority.LOW, sources.PYTORCH_DDP),
         examples=(
             Example(
@@ -532,6 +533,7 @@ CHECKS: tuple[Check, ...] = (
         why="DDP reduces gradients in every backward pass; under accumulation only the last "
         "one is needed.",
         fix="Run the other micro-batches under model.no_sync().",
+        items=(Item(_A, "E", "loop-communication", 1, fault=True),),
         impact=by_class(Priority.MEDIUM, sources.PYTORCH_TUNING),
         examples=(
             Example(

@@ -20,6 +20,7 @@ from flake8_gpu_training.checks.base import (
     Example,
     Finding,
     Impact,
+    Item,
     Judgement,
     Priority,
     Status,
@@ -408,6 +409,18 @@ trainer.fit(Classifier(model), train_loader)
 _SUM = "        total += loss.detach()\n"
 
 
+# GPU551 saves within steps, which the item checkpoint-frequency tells.
+def _items_of(code: str) -> tuple[Item, ...]:
+    if code == "GPU551":
+        return ()
+    category, name = {
+        "3": ("D", "loop-compute"),
+        "4": ("E", "loop-communication"),
+        "5": ("F", "loop-data"),
+    }[code[3]]
+    return (Item("general", category, name, 1, fault=True),)
+
+
 def _check(
     code: str,
     name: str,
@@ -431,6 +444,7 @@ def _check(
         fix=do.en,
         ignore=ignore,
         impact=impact,
+        items=_items_of(code),
         examples=examples,
         sources=(impact.source.rpartition("; ")[2],),
     )
