@@ -304,6 +304,17 @@ def test_only_final_releases_of_the_distribution_are_read(tmp_path: Path) -> Non
     assert [str(r.version) for r in releases(tmp_path, "some-pkg")] == ["1.9", "1.10"]
 
 
+def test_a_folder_of_sources_is_a_release_too(tmp_path: Path) -> None:
+    folder = tmp_path / "some_pkg-1.0.1" / "src" / "pkg"
+    folder.mkdir(parents=True)
+    (folder / "a.py").write_text("X = 1")
+    (release,) = releases(tmp_path, "some-pkg")
+    assert str(release.version) == "1.0.1"
+    assert list(release.paths(r"pkg/\w+\.py")) == ["pkg/a.py"]
+    assert release.module("pkg/a.py") is not None
+    assert release.requirement("torch") == ""
+
+
 def test_a_table_says_which_bases_each_release_asks_for() -> None:
     data = table("pkg", ["1.0", "1.1"], [{}, {}], {}, [{}, {"base": "<2"}])
     assert data["requires"] == {"base": ["", "<2"]}

@@ -132,6 +132,53 @@ def _torch(c: Collector) -> None:
     c.parser("torchrun", "torch/distributed/run.py")
 
 
+def _videox_fun(c: Collector) -> None:
+    """A group for each script; what all of them take is in the group ``common``."""
+    scripts = list(c.release.paths(r"scripts/[\w.]+/(?:[\w.]+/)*train\w*\.py"))
+    for path in scripts:
+        c.parser(path[len("scripts/") : -len(".py")], path)
+    found = {name: group for name, group in c.groups.items() if group}
+    first = next(iter(found.values()))
+    common = {
+        name: field
+        for name, field in first.items()
+        if all(group.get(name) == field for group in found.values())
+    }
+    c.groups = {
+        name: {key: field for key, field in group.items() if key not in common}
+        for name, group in found.items()
+    }
+    c.extends = {name: [("videox-fun", "common")] for name in c.groups}
+    c.groups["common"] = common
+
+
+_FLOW_FACTORY = (
+    ("config", "args", "Arguments"),
+    ("data", "data_args", "DataArguments"),
+    ("model", "model_args", "ModelArguments"),
+    ("scheduler", "scheduler_args", "SchedulerArguments"),
+    ("train", "training_args", "TrainingArguments"),
+    ("eval", "training_args", "EvaluationArguments"),
+    ("log", "log_args", "LogArguments"),
+    ("rewards", "reward_args", "RewardArguments"),
+)
+
+
+def _flow_factory(c: Collector) -> None:
+    """A group for each section of the file; what an algorithm adds to ``train``, beside it."""
+    folder = "flow_factory/hparams"
+    for group, path, name in _FLOW_FACTORY:
+        c.classes(group, f"{folder}/{path}.py", name)
+        if group != "config":
+            c.groups["config"][group] = Field(group)
+    c.groups["config"]["eval_rewards"] = Field("eval_rewards")
+    module = c.release.module(f"{folder}/training_args.py")
+    for name in module.classes if module is not None else ():
+        if name.endswith("TrainingArguments") and name != "TrainingArguments":
+            algorithm = name[: -len("TrainingArguments")].lower()
+            c.classes(f"train {algorithm}", f"{folder}/training_args.py", name)
+
+
 SOURCES: Mapping[str, Callable[[Collector], None]] = {
     "transformers": _transformers,
     "trl": _trl,
@@ -143,6 +190,8 @@ SOURCES: Mapping[str, Callable[[Collector], None]] = {
     "sglang": engines.sglang,
     "deepspeed": deepspeed.collect,
     "torch": _torch,
+    "videox-fun": _videox_fun,
+    "flow-factory": _flow_factory,
 }
 
 

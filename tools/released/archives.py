@@ -188,10 +188,14 @@ def _inside(name: str) -> str:
 
 
 def releases(folder: Path, distribution: str) -> list[Release]:
-    """The final releases of ``distribution`` in ``folder``, oldest first."""
+    """The final releases of ``distribution`` in ``folder``, oldest first.
+
+    Of what is on no package index, a folder ``name-version`` with the sources is a release.
+    """
     found: dict[Version, Release] = {}
     for path in sorted(folder.iterdir()):
         stem = next((path.name[: -len(e)] for e in _ENDINGS if path.name.endswith(e)), None)
+        stem = path.name if path.is_dir() else stem
         match = _NAME.match(stem) if stem is not None else None
         if match is None or match["name"].replace("_", "-").lower() != distribution:
             continue
