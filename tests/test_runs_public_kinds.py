@@ -532,3 +532,136 @@ def test_accumulation_under_a_short_name_is_not_taken_for_none(run_of: MakeRun) 
     assert _value(plain, "gradient_accumulation_steps") == 1
     run = run_of({"train.py": code, "run.sh": "python train.py --acc_steps 4\n"})
     assert _value(run, "gradient_accumulation_steps") != 1
+
+
+# --- programs that start themselves, configurations that are missing, parts that are frozen ------
+
+ANEW = """\
+import subprocess
+import sys
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+def start_anew(count):
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(count)]
+    subprocess.run(command + sys.argv)
+
+
+def main():
+    start_anew(2)
+    model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+    model(torch.ones(2, 2)).sum().backward()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_program_that_starts_torchrun_by_itself_leaves_the_ranks_open(run_of: MakeRun) -> None:
+    assert run_of({"train.py": ANEW}, "python train.py").launcher.world_size is None
+
+
+def test_a_program_that_asks_git_for_its_version_is_one_process(run_of: MakeRun) -> None:
+    program = ANEW.replace('[sys.executable, "-m", "torch.distributed.run",', '["git", "describe",')
+    assert run_of({"train.py": program}, "python train.py").launcher.world_size == 1
+
+
+ENGINE = """\
+import argparse
+
+import deepspeed
+import torch
+from transformers import AutoModelForCausalLM
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--deepspeed_config", default="ds_config.json")
+parser.add_argument("--gradient_accumulation_steps", type=int, default=1)
+args = parser.parse_args()
+model = AutoModelForCausalLM.from_pretrained("org/model", torch_dtype=torch.float16)
+engine, _, _, _ = deepspeed.initialize(model=model, config=args.deepspeed_config)
+"""
+CONFIGURED = '{"bf16": {"enabled": true}, "gradient_accumulation_steps": 4, "train_batch_size": 8}'
+
+
+def test_a_missing_deepspeed_file_leaves_open_what_it_would_decide(run_of: MakeRun) -> None:
+    run = run_of({"train.py": ENGINE}, "deepspeed --num_gpus 8 train.py")
+    names = ("precision", "gradient_accumulation_steps", "zero_stage")
+    assert [_value(run, name) for name in names] == ["unknown"] * 3
+
+
+def test_the_deepspeed_file_decides_where_it_lies_in_the_project(run_of: MakeRun) -> None:
+    files = {"train.py": ENGINE, "ds_config.json": CONFIGURED}
+    run = run_of(files, "deepspeed --num_gpus 8 train.py")
+    assert _value(run, "precision") == "bf16"
+    assert _value(run, "gradient_accumulation_steps") == 4
+
+
+VALIDATED = """\
+import torch
+from accelerate import Accelerator
+
+
+def log_validation(pipeline):
+    with torch.cuda.amp.autocast():
+        return pipeline("a house")
+
+
+def main():
+    accelerator = Accelerator(mixed_precision=None)
+    model = accelerator.prepare(torch.nn.Linear(2, 2))
+    for batch in torch.ones(8, 2, 2):
+        accelerator.backward(model(batch).sum())
+    log_validation(model)
+
+
+main()
+"""
+
+
+def test_autocast_of_a_validation_is_not_the_precision_of_training(run_of: MakeRun) -> None:
+    run = run_of({"train.py": VALIDATED}, "accelerate launch train.py")
+    assert _value(run, "precision") != "fp16"
+
+
+def test_autocast_of_a_training_step_is_its_precision(run_of: MakeRun) -> None:
+    program = VALIDATED.replace("log_validation", "training_step")
+    run = run_of({"train.py": program}, "accelerate launch train.py")
+    assert _value(run, "precision") == "fp16"
+
+
+FROZEN_PART = """\
+import torch
+from torch import nn
+from transformers import WavLMModel
+
+
+class Vocoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wavlm = WavLMModel.from_pretrained("microsoft/wavlm-base")
+        self.head = nn.Linear(768, 2)
+        for param in self.wavlm.parameters():
+            param.requires_grad = False
+
+    def forward(self, sound):
+        return self.head(self.wavlm(sound).last_hidden_state)
+
+
+model = Vocoder().cuda()
+optimizer = torch.optim.AdamW(model.head.parameters())
+for sound in torch.ones(4, 1, 16000).cuda():
+    model(sound).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_module_with_a_frozen_part_is_not_said_to_be_trained_in_full(run_of: MakeRun) -> None:
+    assert _value(run_of({"train.py": FROZEN_PART}, "python train.py"), "tuning") == "unknown"
+
+
+def test_a_teacher_that_never_learns_leaves_the_training_a_full_one(run_of: MakeRun) -> None:
+    program = FROZEN_PART.replace("in self.wavlm.parameters", "in self.teacher.parameters")
+    assert _value(run_of({"train.py": program}, "python train.py"), "tuning") == "full"

@@ -45,6 +45,12 @@ _NATIVE = re.compile(
 )
 _ATTENTION_SETTERS = ("set_attention_implementation", "set_attn_implementation")
 _FORWARD = re.compile(r"Attention\w*\.forward$")
+# Parts that are frozen beside the model: loops over ``self.part.parameters()``.
+_PART = re.compile(r"self\.([\w.]+)\.(?:named_)?parameters\(\)")
+_NEVER_TRAINED = re.compile(
+    r"(?i)teacher|target|ema|momentum|ref(?:erence)?_|_ref|old_|disc|critic|reward"
+    r"|lpips|vgg|percept|loss|vae|tokenizer|text_|clip|first_stage"
+)
 _WHOLE_MODEL = re.compile(r"(?:self\.)?model(?:\.model)?\.requires_grad_")
 _APPLIES_ADAPTER = ("get_peft_model", "add_adapter", "inject_adapter_in_model")
 
@@ -320,7 +326,7 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
     if run.is_open or run.single_file or not run.python or "swift" in set(_modules(run)):
         return
     if any(is_model_load(call) for call in calls) and not _is_adapted(calls):
-        frozen = _frozen(calls)
+        frozen = _frozen(calls) or _partly_frozen(run)
         if frozen is not None:
             found["tuning"] = frozen
         else:
@@ -387,6 +393,23 @@ def _frozen(calls: list[Call]) -> Optional[Setting]:
         argument = call.positional[0] if call.positional else call.keywords.get("requires_grad")
         if argument is not None and argument.value is False:
             return _in_branch(_from("tuning", "freeze", call), call.conditions)
+    return None
+
+
+def _partly_frozen(run: Run) -> Optional[Setting]:
+    """A module that freezes one of its parts: how much is trained depends on what that is.
+
+    Copies that are never trained (teachers, averages, critics) do not count.
+    """
+    for file in run.python:
+        loops = {loop.location.line: loop for loop in file.loops}
+        for item in file.attributes:
+            if item.value is not False or not item.name.endswith(".requires_grad"):
+                continue
+            loop = loops.get(item.location.line - 1) if item.location is not None else None
+            part = _PART.fullmatch(loop.iterable) if loop is not None else None
+            if part is not None and "." in item.scope and not _NEVER_TRAINED.search(part[1]):
+                return Setting("tuning", Unknown(f"{part[1]} is frozen"), item.location)
     return None
 
 

@@ -69,6 +69,7 @@ _SHARDING_WORDS = (
 _WRAPPING_WORDS = ("dataparallel", "accelerat", "lightning", "fabric")
 _ACCUMULATION_WORDS = ("accum", "acc_step", "acc_iter", "grad_acc")
 _EVALUATION = re.compile(r"(?i)(?:^|[._])(?:val|valid|validation|test|eval|dev|infer|predict)")
+_MISSING = "the DeepSpeed configuration was not found"
 _KERNELS: Mapping[str, str] = {
     "flash_attn_func": "flash_attention_2",
     "flash_attn_qkvpacked_func": "flash_attention_2",
@@ -242,6 +243,9 @@ def _precision(
     found: Mapping[str, Setting],
     weights: Optional[Setting],
 ) -> dict[str, Setting]:
+    missing = _missing_deepspeed(program)
+    if missing is not None:
+        return {"precision": _given("precision", Unknown(_MISSING), missing)}
     for setting in (
         _eight_bits(program),
         _of_accelerator(program),
@@ -327,8 +331,21 @@ def _of_deepspeed(program: _Program) -> Optional[Setting]:
     return practices_from_deepspeed(document).get("precision") if document is not None else None
 
 
+def _missing_deepspeed(program: _Program) -> Optional[Call]:
+    """``deepspeed.initialize(config="ds.json")`` with a file that is not there: it would decide."""
+    if program.run.deepspeed is not None:
+        return None
+    for call in program.named("initialize"):
+        argument = _keyword(call, "config", "config_params")
+        if call.name.startswith("deepspeed") and argument is not None:
+            return call if isinstance(argument.value, str) else None
+    return None
+
+
 def _of_autocast(program: _Program) -> Optional[Setting]:
     for call in program.named("autocast"):
+        if _is_evaluation(call):
+            continue  # images or scores in between, no training
         device = _keyword(call, "device_type", position=0)
         if device is not None and device.value in ("cpu", "mps", "xla"):
             continue
@@ -689,6 +706,9 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     name = "gradient_accumulation_steps"
     if name in found:  # DeepSpeed's own, whatever Accelerate is told
         return {}
+    missing = _missing_deepspeed(program)
+    if missing is not None:
+        return {name: _given(name, Unknown(_MISSING), missing)}
     for call, keyword in (
         (program.accelerator(), "gradient_accumulation_steps"),
         (program.lightning(), "accumulate_grad_batches"),
@@ -799,8 +819,7 @@ def _zero(
     if program.first("initialize") is not None and "deepspeed" in program.words:
         for call in program.named("initialize"):
             if call.name.startswith("deepspeed"):
-                reason = Unknown("the DeepSpeed configuration was not found")
-                return {"zero_stage": _given("zero_stage", reason, call)}
+                return {"zero_stage": _given("zero_stage", Unknown(_MISSING), call)}
     if program.silent("deepspeed") and not program.is_launch_open():
         return _absent("zero_stage", 0, "no DeepSpeed in the code or its launch")
     return {}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launcher"})
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
+_STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+_CALLERS = ("subprocess.", "os.exec", "os.spawn", "os.system", "os.popen")
 
 
 def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
@@ -33,6 +35,10 @@ def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
     if launcher.name != "python" or launcher.processes.explicit:
         return launcher
     for call in (call for file in files for call in file.calls):
+        if _starts_itself_anew(call):
+            value = Unknown(f"{call.name} starts the processes")
+            made = Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name)
+            return dataclasses.replace(launcher, processes=made)
         if call.name in _SPAWNERS:
             argument = call.keywords.get("nprocs") or call.keywords.get("num_processes")
             return _spawning(launcher, call, argument, None)
@@ -41,6 +47,14 @@ def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
                 launcher, call, call.keywords.get("devices"), call.keywords.get("num_nodes")
             )
     return _made_out_of_sight(launcher, files)
+
+
+def _starts_itself_anew(call: Call) -> bool:
+    """Whether a program that ``python`` started hands over to a launcher: ``Popen(torchrun)``."""
+    if not call.name.startswith(_CALLERS):
+        return False
+    texts = (f"{a.text} {a.value}" for a in (*call.positional, *call.keywords.values()))
+    return any(starter in text for text in texts for starter in _STARTERS)
 
 
 def _made_out_of_sight(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
