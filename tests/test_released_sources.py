@@ -18,7 +18,7 @@ from released.classes import NOTHING, ClassReader, Field
 from released.mappings import KeyReader
 from released.options import KeywordTables, annotated, named_in
 from released.parsers import arguments, signature
-from released.spans import dumped, table
+from released.spans import dumped, shared, table
 
 ENUMS = """\
 from enum import Enum
@@ -294,7 +294,16 @@ def test_versions_that_agree_are_one_span() -> None:
             "b": [[0, 2, {}]],
         },
     }
-    assert json.loads(dumped(data)) == data
+
+
+def test_spans_that_several_parameters_have_are_told_once() -> None:
+    long = Field("a", ("int",), default=1, choices=(1, 2, 3))
+    data = table("pkg", ["1.0"], [{"G": {"a": long}, "H": {"a": long, "b": Field("b")}}], {})
+    told = json.loads(dumped(shared(data)))
+    spans = [[0, 0, {"type": "int", "default": 1, "choices": [1, 2, 3]}]]
+    assert told["shared"] == [spans]
+    assert told["groups"]["G"]["parameters"] == {"a": 0}
+    assert told["groups"]["H"]["parameters"] == {"a": 0, "b": [[0, 0, {}]]}
 
 
 def test_only_final_releases_of_the_distribution_are_read(tmp_path: Path) -> None:

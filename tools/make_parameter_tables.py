@@ -17,7 +17,7 @@ from released import deepspeed, engines
 from released.archives import releases
 from released.classes import Field
 from released.collector import Collector, Foreign
-from released.spans import dumped, table
+from released.spans import dumped, shared, table
 
 TABLES = Path(__file__).resolve().parent.parent / "flake8_gpu_training/frameworks/parameters"
 
@@ -36,6 +36,8 @@ def _trl(c: Collector) -> None:
     for path in ("trl/scripts/utils.py", "trl/commands/cli_utils.py", "trl/utils.py"):
         c.classes("ScriptArguments", path, "ScriptArguments")
         c.classes("DatasetMixtureConfig", path, "DatasetMixtureConfig")
+        c.classes("DatasetConfig", path, "DatasetConfig")
+    c.classes("vllm-serve", "trl/scripts/vllm_serve.py", "ScriptArguments")
     for name in ("grpo", "rloo"):
         arguments_of = f"{name.upper()}ScriptArguments"
         c.classes(arguments_of, f"trl/scripts/{name}.py", arguments_of)
@@ -219,7 +221,7 @@ def write(folder: Path, distribution: str) -> None:
         [c.closed for c in collectors],
     )
     TABLES.mkdir(exist_ok=True)
-    (TABLES / f"{distribution}.json").write_text(dumped(data), encoding="utf-8")
+    (TABLES / f"{distribution}.json").write_text(dumped(shared(data)), encoding="utf-8")
 
 
 if __name__ == "__main__":

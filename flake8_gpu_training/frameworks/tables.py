@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
@@ -52,6 +52,8 @@ class Table:
     groups: Mapping[str, Mapping[str, Any]]
     requires: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Versions of a base distribution that each release asks for (PEP 440), "" for any."""
+    shared: Sequence[Sequence[Any]] = ()
+    """What several parameters have in common; a group names it by its number."""
 
     def release(self, version: str = "") -> int:
         """Index of the release that stands for ``version``; the newest when none is named.
@@ -59,12 +61,7 @@ class Table:
         Of one minor version the tables hold few patches: the next one stands for those before
         it. A minor version that no table has is that of the nearest older release.
         """
-        wanted = parsed(version)
-        releases = [parsed(one) for one in self.versions]
-        same = [i for i, one in enumerate(releases) if one[:2] == wanted[:2]]
-        if same:
-            return next((i for i in same if releases[i] >= wanted), same[-1])
-        return max((i for i, one in enumerate(releases) if one <= wanted), default=0)
+        return _release(self.versions, version)
 
     def covers(self, version: str) -> bool:
         """Whether a version lies within the releases that the table has."""
@@ -79,6 +76,11 @@ class Table:
             return ""
         allowed = SpecifierSet(wanted[self.release(version)])
         return next((one for one in reversed(base.versions) if one in allowed), "")
+
+    def spans(self, group: str, name: str) -> Sequence[Any]:
+        """What a group says of a parameter: first and last release, and the facts in them."""
+        found = self.groups.get(group, {}).get("parameters", {}).get(name, ())
+        return self.shared[found] if isinstance(found, int) else found
 
     def parameters(self, group: str, version: str = "") -> Mapping[str, Parameter]:
         """Parameters of a group in a version, by name; its bases' are not among them."""
@@ -97,15 +99,24 @@ class Table:
 
     def span(self, group: str, name: str) -> Optional[tuple[str, str]]:
         """First and last release that know a parameter; None when none does."""
-        spans = self.groups.get(group, {}).get("parameters", {}).get(name)
+        spans = self.spans(group, name)
         if not spans:
             return None
         return self.versions[spans[0][0]], self.versions[spans[-1][1]]
 
     def knows(self, group: str, name: str, release: int) -> bool:
         """Whether a release has a parameter."""
-        spans = self.groups.get(group, {}).get("parameters", {}).get(name, ())
-        return any(first <= release <= last for first, last, _ in spans)
+        return any(first <= release <= last for first, last, _ in self.spans(group, name))
+
+
+@functools.lru_cache(maxsize=512)
+def _release(versions: tuple[str, ...], version: str) -> int:
+    wanted = parsed(version)
+    releases = [parsed(one) for one in versions]
+    same = [i for i, one in enumerate(releases) if one[:2] == wanted[:2]]
+    if same:
+        return next((i for i in same if releases[i] >= wanted), same[-1])
+    return max((i for i, one in enumerate(releases) if one <= wanted), default=0)
 
 
 @functools.cache
@@ -116,7 +127,8 @@ def table_of(distribution: str) -> Optional[Table]:
         return None
     data = json.loads(path.read_text(encoding="utf-8"))
     requires = {name: tuple(wanted) for name, wanted in data.get("requires", {}).items()}
-    return Table(data["distribution"], tuple(data["versions"]), data["groups"], requires)
+    versions = tuple(data["versions"])
+    return Table(data["distribution"], versions, data["groups"], requires, data.get("shared", ()))
 
 
 @functools.lru_cache(maxsize=64)
@@ -124,7 +136,8 @@ def _parameters(distribution: str, group: str, release: int) -> Mapping[str, Par
     table = table_of(distribution)
     assert table is not None
     found: dict[str, Parameter] = {}
-    for name, spans in table.groups.get(group, {}).get("parameters", {}).items():
+    for name in table.groups.get(group, {}).get("parameters", {}):
+        spans = table.spans(group, name)
         facts = next((facts for first, last, facts in spans if first <= release <= last), None)
         if facts is not None:
             found[name] = _parameter(table, name, spans, facts)

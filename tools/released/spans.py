@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -93,6 +94,27 @@ def _facts(field: Field) -> dict[str, Any]:
     return facts
 
 
+def shared(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with the spans that several parameters have told once, and named by number."""
+    groups = data["groups"]
+    uses = Counter(_compact(s) for group in groups.values() for s in group["parameters"].values())
+    numbers = {text: i for i, text in enumerate(t for t, n in uses.items() if n > 1 and len(t) > 8)}
+    return {
+        **data,
+        "shared": [json.loads(text) for text in numbers],
+        "groups": {
+            name: {
+                **group,
+                "parameters": {
+                    parameter: numbers.get(_compact(spans), spans)
+                    for parameter, spans in group["parameters"].items()
+                },
+            }
+            for name, group in groups.items()
+        },
+    }
+
+
 def dumped(data: Mapping[str, Any]) -> str:
     """The table as JSON, a parameter a line, so that a change of versions reads well."""
     lines = [
@@ -100,6 +122,9 @@ def dumped(data: Mapping[str, Any]) -> str:
         f'"distribution": {json.dumps(data["distribution"])},',
         f'"versions": {json.dumps(data["versions"])},',
         f'"requires": {json.dumps(data["requires"])},',
+        '"shared": [',
+        ",\n".join(_compact(spans) for spans in data["shared"]),
+        "],",
         '"groups": {',
     ]
     groups = list(data["groups"].items())
