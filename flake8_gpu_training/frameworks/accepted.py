@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Optional
 
 from flake8_gpu_training.facts import Call
@@ -13,7 +13,7 @@ from flake8_gpu_training.frameworks import swift
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
 from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
 from flake8_gpu_training.frameworks.reading import parsed
-from flake8_gpu_training.frameworks.tables import Parameter
+from flake8_gpu_training.frameworks.tables import Parameter, table_of
 from flake8_gpu_training.runs.model import Run, RunKind
 
 TITLES: Mapping[str, str] = {
@@ -84,16 +84,10 @@ class Accepted:
         """Name and version of what is run."""
         return self.parts[0].title
 
-    @cached_property
-    def parameters(self) -> dict[str, Parameter]:
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
         """All parameters by name, aliases among them."""
-        found: dict[str, Parameter] = {}
-        for part in self.parts:
-            for name, parameter in part.parameters.items():
-                found.setdefault(name, parameter)
-                for alias in parameter.aliases:
-                    found.setdefault(alias, parameter)
-        return found
+        return _merged(tuple((p.distribution, p.group, p.at_hand.version) for p in self.parts))
 
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
@@ -122,6 +116,19 @@ class Accepted:
                 certain = not any(table.knows(part.group, name, index) for index in allowed)
                 return History(part, *span, certain)
         return None
+
+
+@lru_cache(maxsize=64)
+def _merged(parts: tuple[tuple[str, str, str], ...]) -> Mapping[str, Parameter]:
+    found: dict[str, Parameter] = {}
+    for distribution, group, version in parts:
+        table = table_of(distribution)
+        parameters = table.parameters(group, version) if table is not None else {}
+        for name, parameter in parameters.items():
+            found.setdefault(name, parameter)
+            for alias in parameter.aliases:
+                found.setdefault(alias, parameter)
+    return found
 
 
 # --- programs -------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
@@ -38,12 +40,8 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
             return None
         return AtHand(table, pinned, (table.release(pinned),), True)
     stated = run.limits.get(distribution, ("",))
-    limits = [found for one in stated if (found := _specifiers(wanted, one)) is not None]
-    allowed = tuple(
-        index
-        for index, release in enumerate(table.versions)
-        if any(_holds(one, release) for one in limits) and _takes_pins(run, table, index)
-    )
+    pins = tuple((base, run.versions[base]) for base in _pinned_bases(run, table))
+    allowed = _allowed(distribution, wanted, stated, pins)
     return AtHand(table, table.versions[allowed[-1]], allowed) if allowed else None
 
 
@@ -53,15 +51,32 @@ def required(table: Table, base: str, version: str) -> str:
     return wanted[table.release(version)] if wanted else ""
 
 
-def _takes_pins(run: Run, table: Table, index: int) -> bool:
-    """Whether a release can be installed beside what the project pins."""
-    for base, wanted in table.requires.items():
-        pinned = run.versions.get(base, "")
-        if pinned and wanted[index] and base not in run.unreleased:
-            limits = _specifiers(wanted[index])
-            if limits is not None and not _holds(limits, pinned):
-                return False
-    return True
+def _pinned_bases(run: Run, table: Table) -> Iterator[str]:
+    return (
+        base for base in table.requires if run.versions.get(base) and base not in run.unreleased
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _allowed(
+    distribution: str, wanted: str, stated: tuple[str, ...], pins: tuple[tuple[str, str], ...]
+) -> tuple[int, ...]:
+    """Releases within ``wanted`` and one of ``stated`` that can be installed beside ``pins``."""
+    table = table_of(distribution)
+    if table is None:
+        return ()
+    limits = [found for one in stated if (found := _specifiers(wanted, one)) is not None]
+    return tuple(
+        index
+        for index, release in enumerate(table.versions)
+        if any(_holds(one, release) for one in limits)
+        and all(_takes(table.requires[base][index], pinned) for base, pinned in pins)
+    )
+
+
+def _takes(wanted: str, pinned: str) -> bool:
+    limits = _specifiers(wanted)
+    return not wanted or limits is None or _holds(limits, pinned)
 
 
 def _specifiers(*texts: str) -> Optional[SpecifierSet]:
