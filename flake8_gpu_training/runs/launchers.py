@@ -291,6 +291,9 @@ def _python(command: Command, words: Sequence[Word]) -> Optional[Launch]:
             return _module(command, words[at + 1 :])
         if text == "-c" or text == "-":
             return None
+        if text == "--":
+            at += 1
+            break
         if not text.startswith("-"):
             break
         at += 2 if text in _PYTHON_VALUE_FLAGS else 1
@@ -317,13 +320,18 @@ def _module(command: Command, words: Sequence[Word]) -> Optional[Launch]:
 def _started(
     command: Command, launcher: str, words: Sequence[Word], switches: frozenset[str]
 ) -> Optional[Launch]:
-    """A launch by a program whose own flags come before the script."""
+    """A launch by a program whose own flags come before the script.
+
+    argparse drops a ``--`` before the script, and one right behind it.
+    """
     at = _first_positional(words, switches)
     own = parse_arguments(words[:at], switches=switches, single=True)
-    if at >= len(words):
+    left = words[at + 1 :] if words[at : at + 1] and words[at].text == "--" else words[at:]
+    if not left:
         return None
     is_module = any(own.settings.get(name) is not None for name in ("m", "module"))
-    target, rest = words[at], words[at + 1 :]
+    target, rest = left[0], left[1:]
+    rest = rest[1:] if rest and rest[0].text == "--" else rest
     no_python = own.settings.get("no_python") is not None
     launched = _script(command, launcher, own.settings, target, is_module, rest, no_python)
     if launched is None or not own.is_open:

@@ -1,0 +1,74 @@
+"""Commands that launch in less usual ways: what runs is told as the programs would, or left open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import Run
+
+MakeRuns = Callable[..., tuple[Run, ...]]
+TRAINER = """\
+import argparse
+from transformers import Trainer, TrainingArguments
+p = argparse.ArgumentParser()
+p.add_argument("--lr", type=float)
+p.add_argument("--bf16", action="store_true")
+a = p.parse_args()
+Trainer(model, TrainingArguments("out", learning_rate=a.lr, bf16=a.bf16)).train()
+"""
+PARSED = """\
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+Trainer(model=model, args=args).train()
+"""
+UNKNOWN = "unknown"
+
+
+@pytest.fixture
+def runs_in(tmp_path: Path) -> MakeRuns:
+    def make(**files: str) -> tuple[Run, ...]:
+        for name, text in files.items():
+            path = tmp_path / name.replace("___", "/").replace("__", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8"))
+        return find_runs(Project.open(tmp_path))
+
+    return make
+
+
+def told(value: Any) -> Any:
+    return UNKNOWN if isinstance(value, Unknown) else value
+
+
+def size(run: Run) -> tuple[Any, Any]:
+    """Processes per node and nodes."""
+    return told(run.launcher.processes.value), told(run.launcher.nodes.value)
+
+
+# --- two dashes before the script -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "accelerate launch --num_processes 4",
+        "torchrun --nproc_per_node 4",
+        "deepspeed --num_gpus 4",
+        "python -m torch.distributed.run --nproc_per_node 4",
+    ],
+)
+def test_two_dashes_end_the_launchers_own_flags(runs_in: MakeRuns, launcher: str) -> None:
+    (run,) = runs_in(train__py=TRAINER, run__sh=f"{launcher} -- train.py --bf16\n")
+    assert run.launcher.processes.value == 4
+    assert run.value("precision") == "bf16"
+
+
+def test_python_takes_two_dashes_before_the_script(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(train__py=TRAINER, run__sh="python -- train.py --bf16\n")
+    assert run.value("precision") == "bf16"
