@@ -665,3 +665,46 @@ def test_a_module_with_a_frozen_part_is_not_said_to_be_trained_in_full(run_of: M
 def test_a_teacher_that_never_learns_leaves_the_training_a_full_one(run_of: MakeRun) -> None:
     program = FROZEN_PART.replace("in self.wavlm.parameters", "in self.teacher.parameters")
     assert _value(run_of({"train.py": program}, "python train.py"), "tuning") == "full"
+
+
+SCALED = """\
+import argparse
+
+import torch
+from timm.utils import NativeScaler
+
+
+def train_one_epoch(model, criterion, loader, optimizer, loss_scaler):
+    for samples, targets in loader:
+        with torch.cuda.amp.autocast():
+            loss = criterion(model(samples), targets)
+        loss_scaler(loss, optimizer, parameters=model.parameters())
+
+
+@torch.no_grad()
+def evaluate(model, loader):
+    return [model(samples) for samples, _ in loader]
+
+
+def main(args):
+    model = torch.nn.Linear(2, 2).cuda()
+    loader = torch.utils.data.DataLoader(dataset, batch_size=args.batch_size)
+    optimizer = torch.optim.AdamW(model.parameters())
+    train_one_epoch(model, torch.nn.MSELoss(), loader, optimizer, NativeScaler())
+    evaluate(model, loader)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", default=128, type=int)
+main(parser.parse_args())
+"""
+
+
+def test_a_loop_whose_scaler_goes_backward_trains(run_of: MakeRun) -> None:
+    files = {
+        "main.py": SCALED,
+        "run.sh": "python -m torch.distributed.launch --nproc_per_node=4 main.py\n",
+    }
+    run = run_of(files)
+    assert (run.location.path, run.kind.value, run.launcher.world_size) == ("run.sh", "train", 4)
+    assert (_value(run, "micro_batch_size"), _value(run, "precision")) == (128, "fp16")

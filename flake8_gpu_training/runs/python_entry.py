@@ -163,7 +163,7 @@ def entries_of(program: Program) -> tuple[Entry, ...]:
 
 
 _TRACES = re.compile(
-    r"Trainer\b|run_exp|backward|training_step|compute_loss|deepspeed"
+    r"Trainer\b|run_exp|backward|training_step|compute_loss|deepspeed|NativeScaler"
     r"|(?i:optim\w*|engine|scaler|opt|model)\s*\.step\b|"
     + "|".join(sorted(TRAINER_ARGUMENTS | _VLLM_ENGINES | _SGLANG_ENGINES | set(_SWIFT_MAINS)))
 )
@@ -175,6 +175,8 @@ def may_have_entries(text: str) -> bool:
 
 
 _INFERRED = {RunKind.TRAIN: RunKind.INFER}
+# timm's scalers go backward and step by themselves: ``loss_scaler(loss, optimizer)``.
+_SCALERS = ("NativeScaler", "ApexScaler")
 _EVALUATES = frozenset({"no_grad", "inference_mode", "evaluate", "predict", "generate"})
 _MODEL = re.compile(r"(?i)(?:^|.*\.|.*_)(?:model|net|network|unet|transformer|encoder|decoder|vae)")
 
@@ -194,6 +196,8 @@ def _only_evaluates(program: Program) -> bool:
             return False
         if call.method in _SWIFT_MAINS or call.method == "run_exp":
             return False
+    if any(item.name in _SCALERS for file in program.files for item in file.imports):
+        return False
     return evaluates and not any(loop.trains for file in program.files for loop in file.loops)
 
 
@@ -344,6 +348,10 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
                 return
     if not any(_uses_torch(file) for file in program.files):
         return
+    for item in (item for file in program.files for item in file.imports):
+        if item.name in _SCALERS and item.module.startswith("timm."):
+            yield Entry(framework, RunKind.TRAIN, item.location)
+            return
     for call in program.calls():
         is_step = call.method in _BACKWARD and "." in call.name
         if is_step or call.name == "deepspeed.initialize":
