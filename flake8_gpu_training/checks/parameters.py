@@ -268,9 +268,9 @@ def _priority(history: History) -> Priority:
 def _after(part: Part, version: str) -> str:
     """The minor version that follows ``version``."""
     last = parsed(version)[:2]
-    later = (parsed(one)[:2] for one in part.at_hand.table.versions)
-    numbers = next((one for one in later if one > last), (*last[:-1], last[-1] + 1))
-    return ".".join(map(str, numbers)).removesuffix(".0")
+    releases = [parsed(one)[:2] for one in part.at_hand.table.versions]
+    later = (one for one in releases if releases[0] <= last < one)
+    return ".".join(map(str, next(later, (last[0], last[1] + 1)))).removesuffix(".0")
 
 
 def _instead(one: _Unknown) -> Mapping[str, Any]:
