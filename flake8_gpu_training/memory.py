@@ -18,6 +18,7 @@ from typing import Optional
 
 from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Model, Run, RunKind
+from flake8_gpu_training.weights import weights_type
 
 GIB = 1024**3
 
@@ -382,21 +383,7 @@ def _bytes_per_parameter(run: Run) -> tuple[float, float, float]:
         return _MIXED_MASTER
     if precision == "pure-bf16" or (run.framework == "swift" and precision == "bf16"):
         return _PURE_16_BIT  # ms-swift loads the weights in torch_dtype, without a master copy
-    if _loads_16_bit(run):
-        return _PURE_16_BIT
-    return _AUTOCAST
-
-
-def _loads_16_bit(run: Run) -> bool:
-    """Whether the program loads the weights in 16 bits: ``from_pretrained(torch_dtype=…)``."""
-    return any(
-        "float16" in call.keywords[name].text
-        for file in run.python
-        for call in file.calls
-        if call.method == "from_pretrained"
-        for name in ("torch_dtype", "dtype")
-        if name in call.keywords
-    )
+    return _PURE_16_BIT if weights_type(run) in ("bf16", "fp16") else _AUTOCAST
 
 
 def _frozen_bytes(run: Run) -> float:

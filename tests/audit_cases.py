@@ -42,6 +42,7 @@ def script(command: str, *directives: str) -> str:
 
 
 A100 = "gres=gpu:a100-80g:8"
+A100_40G = "gres=gpu:a100-40g:8"
 H100 = "gres=gpu:h100:8"
 V100 = "gres=gpu:v100-32g:8"
 TWO_NODES = "nodes=2"

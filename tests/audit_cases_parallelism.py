@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from audit_cases import (
     A100,
+    A100_40G,
     ADVISED,
     DDP_LINE,
     EVALUATION,
@@ -210,14 +211,14 @@ FSDP = (
         "fsdp",
         ADVISED,
         "PyTorch",
-        launched(decoder(DDP_LINE), "torchrun --nproc_per_node=8 train.py", A100),
+        launched(decoder(DDP_LINE), "torchrun --nproc_per_node=8 train.py", A100_40G),
         writes="fully_shard(model, ",
     ),
     Case(
         "fsdp",
         ADVISED,
         "Accelerate",
-        accelerate(ddp_yaml(), accelerated(), A100),
+        accelerate(ddp_yaml(), accelerated(), A100_40G),
         writes="distributed_type: FSDP",
     ),
     Case(
@@ -230,7 +231,7 @@ FSDP = (
             f'AutoModelForCausalLM.from_pretrained("{QWEN}")',
             "torch.optim.AdamW(self.parameters(), lr=1e-5)",
         )
-        | {"train.sh": script(ONE, A100)},
+        | {"train.sh": script(ONE, A100_40G)},
         writes='strategy="fsdp"',
     ),
     Case("fsdp", OFF, "PyTorch vision", launched(DDP_VISION)),
@@ -351,7 +352,7 @@ ZERO = (
         "deepspeed-zero", ON, "ColossalAI", colossalai("LowLevelZeroPlugin", "stage=2"), "stage=2"
     ),
     Case("deepspeed-zero", ON, "ColossalAI Gemini", colossalai("GeminiPlugin"), "GeminiPlugin"),
-    Case("deepspeed-zero", ADVISED, "ms-swift", swift(FULL_SWIFT, A100), writes="zero2"),
+    Case("deepspeed-zero", ADVISED, "ms-swift", swift(FULL_SWIFT, A100_40G), writes="zero2"),
     Case(
         "deepspeed-zero",
         ADVISED,
@@ -359,7 +360,7 @@ ZERO = (
         launched(
             trainer("bf16=True", "gradient_checkpointing=True"),
             "torchrun --nproc_per_node=8 train.py",
-            A100,
+            A100_40G,
         ),
         writes="'stage': 2",
     ),
@@ -804,7 +805,7 @@ FRAMEWORKS = (
         "accelerate",
         PARTLY,
         "Accelerate large",
-        accelerate(ddp_yaml(), accelerated(), A100),
+        accelerate(ddp_yaml(), accelerated(), A100_40G),
     ),
     Case("accelerate", OFF, "PyTorch", launched(DDP_VISION)),
     Case("accelerate", OFF, "Megatron-LM", megatron_lm("--bf16")),
@@ -843,7 +844,7 @@ FRAMEWORKS = (
         "pytorch-fsdp",
         ADVISED,
         "PyTorch",
-        launched(OUTGROWN, "torchrun --nproc_per_node=8 train.py", A100),
+        launched(OUTGROWN, "torchrun --nproc_per_node=8 train.py", A100_40G),
         writes="fully_shard(model, ",
     ),
     Case(
@@ -856,7 +857,7 @@ FRAMEWORKS = (
             f'AutoModelForCausalLM.from_pretrained("{QWEN}")',
             "torch.optim.AdamW(self.parameters(), lr=1e-5)",
         )
-        | {"train.sh": script(ONE, A100)},
+        | {"train.sh": script(ONE, A100_40G)},
         writes='strategy="fsdp"',
     ),
     Case("pytorch-fsdp", OFF, "PyTorch vision", launched(DDP_VISION)),

@@ -260,5 +260,8 @@ def test_a_trial_of_megatron_is_a_trial() -> None:
 
 def test_cut_commands_are_known_by_their_problem() -> None:
     cut = Problem(ProblemKind.CUT_SHORT, "cut", Location("train.sh", 2, 1))
-    run = hand_made(processes=8, practices=FULL, hardware=EIGHT_A100, problems=(cut,))
+    wide = {"torch_dtype": "float32"}
+    run = hand_made(
+        processes=8, practices=FULL, settings=wide, hardware=EIGHT_A100, problems=(cut,)
+    )
     assert status(run, "GPU102") is Status.UNKNOWN

@@ -114,10 +114,58 @@ def test_each_kind_of_sharding_is_told_apart(practices: dict[str, object], varia
 
 
 def test_full_tuning_of_7b_on_plain_ddp_is_advised_zero() -> None:
-    answer = judged(hand_made(processes=8, practices=FULL, hardware=EIGHT_A100), "GPU102")
+    wide = {"torch_dtype": "float32"}
+    run = hand_made(processes=8, practices=FULL, settings=wide, hardware=EIGHT_A100)
+    answer = judged(run, "GPU102")
     assert answer.status is Status.RECOMMENDED
     assert answer.variant == "zero2"
     assert "113 GiB" in answer.findings[0].message
+
+
+@pytest.mark.parametrize("written", ["bfloat16", "float16"])
+def test_weights_in_16_bits_have_states_in_16_bits_under_autocast(written: str) -> None:
+    practices = {**FULL, "precision": "bf16"}
+    run = hand_made(
+        processes=8,
+        practices=practices,
+        settings={"torch_dtype": written},
+        hardware=EIGHT_A100,
+    )
+    answer = judged(run, "GPU102")
+    assert (answer.status, answer.findings) == (Status.DISABLED, ())
+    assert answer.current is not None and "57 GiB" in answer.current.en
+
+
+LOADED = """\
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B"{loading})
+args = TrainingArguments("out", bf16=True, gradient_checkpointing=True)
+Trainer(model, args, train_dataset=train_dataset).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loading", "version", "findings"),
+    [
+        (", torch_dtype=torch.bfloat16", "4.57.6", 0),
+        (", dtype=torch.float32", "5.24.0", 1),
+        ("", "4.57.6", 1),  # float32 unless told
+        ("", "5.24.0", 0),  # as the checkpoint has them
+        (', torch_dtype="auto"', "4.57.6", 0),
+    ],
+)
+def test_the_type_of_the_loaded_weights_decides_whether_states_fit(
+    tmp_path: Path, loading: str, version: str, findings: int
+) -> None:
+    files = {
+        "train.py": LOADED.format(loading=loading),
+        "train.sh": "#SBATCH --gres=gpu:a100-80g:8\ntorchrun --nproc_per_node=8 train.py\n",
+        "requirements.txt": f"transformers=={version}\n",
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert len(judged(run, "GPU102").findings) == findings
 
 
 def test_a_lora_run_that_fits_needs_no_sharding() -> None:
@@ -236,7 +284,9 @@ def test_the_framework_that_drives_the_run() -> None:
 
 
 def test_accelerate_alone_is_not_enough_for_a_model_that_outgrows_a_gpu() -> None:
-    answer = judged(hand_made("hf_trainer", processes=8, practices=FULL), "GPU107")
+    wide = {"torch_dtype": "float32"}
+    run = hand_made("hf_trainer", processes=8, practices=FULL, settings=wide)
+    answer = judged(run, "GPU107")
     assert answer.status is Status.PARTIAL
     assert (answer.findings, answer.change) == ((), None)  # the sharding check reports it
 

@@ -10,6 +10,7 @@ from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks import reading
 from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named, of_generation
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.weights import weights_type
 
 GIB = 1024**3
 # Judged by where nothing is known about the GPUs: the largest that is common.
@@ -142,10 +143,11 @@ def tunes_all(run: Run) -> Optional[bool]:
     return None if tuning is None else tuning == "full"
 
 
-def states_gib(run: Run, share: int = 1) -> Optional[float]:
+def states_gib(run: Run, share: int = 1, sharded: bool = False) -> Optional[float]:
     """GiB of weights, gradients and optimizer states of one rank, split ``share`` ways.
 
-    Adapters' own states are left out: they are small beside the frozen weights.
+    ``sharded``: as ZeRO and FSDP keep them, with float32 masters. Adapters' own states are
+    left out: they are small beside the frozen weights.
     """
     parameters, full = run.model.parameters, tunes_all(run)
     if parameters is None or full is None:
@@ -154,10 +156,26 @@ def states_gib(run: Run, share: int = 1) -> Optional[float]:
         name = text(run, "optimizer") or ""
         if any(word in name for word in _LEAN):
             return None
-        each = _PURE_16_BIT if run.value("precision") == "pure-bf16" else _MIXED_ADAM
-        return parameters * each / share / GIB
+        each = _bytes_of_states(run, parameters, sharded or share > 1)
+        return None if each is None else parameters * each / share / GIB
     bits = number(run, "quantization_bits") or _bits_named(run.model.name or "")
     return parameters * bits / 8 / share / GIB
+
+
+def _bytes_of_states(run: Run, parameters: int, sharded: bool) -> Optional[int]:
+    """Bytes per trained parameter; None where the type of the weights would decide whether
+    they fit a GPU, and it is not known."""
+    weights = weights_type(run)
+    if run.value("precision") == "pure-bf16":
+        return _PURE_16_BIT
+    if sharded or weights == "fp32":
+        return _MIXED_ADAM
+    if weights in ("bf16", "fp16"):
+        return _PURE_16_BIT
+    room = (memory_gib(run) or ASSUMED_MEMORY_GIB) * GIB
+    if parameters * _PURE_16_BIT > room:
+        return _PURE_16_BIT
+    return _MIXED_ADAM if parameters * _MIXED_ADAM <= room else None
 
 
 def _bits_named(model: str) -> int:

@@ -175,7 +175,8 @@ def _unsharded(run: Run, count: int) -> Judgement:
             )
         )
     stage = 2 if _fits_stage_2(run, count) else 3
-    if stage == 3 and states / count >= (memory_gib(run) or states):
+    split = (states_gib(run, sharded=True) or states) / count
+    if stage == 3 and split >= (memory_gib(run) or states):
         return off(
             Text(
                 f"{count} 张卡切分后仍放不下，见 LoRA 建议",
@@ -206,7 +207,7 @@ def _unsharded(run: Run, count: int) -> Judgement:
 
 def _fits_stage_2(run: Run, count: int) -> bool:
     """Whether weights on every rank and the rest split leave a fifth of a GPU free."""
-    states = states_gib(run)
+    states = states_gib(run, sharded=True)
     limit = memory_gib(run) or ASSUMED_MEMORY_GIB
     if states is None or tunes_all(run) is False:
         return False
@@ -278,9 +279,9 @@ _ZERO_ITEMS = (
 _SHARD_EXAMPLE = Example(
     "swift",
     "train.sh",
-    "NPROC_PER_NODE=8 swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\\n"
+    "NPROC_PER_NODE=8 swift sft \\\n    --model Qwen/Qwen2.5-14B-Instruct \\\n"
     "    --tuner_type full \\\n    --dataset data/train.jsonl\n",
-    "NPROC_PER_NODE=8 swift sft \\\n    --model Qwen/Qwen2.5-7B-Instruct \\\n"
+    "NPROC_PER_NODE=8 swift sft \\\n    --model Qwen/Qwen2.5-14B-Instruct \\\n"
     "    --tuner_type full \\\n    --deepspeed zero3 \\\n    --dataset data/train.jsonl\n",
 )
 _ZPP_COMMON = (
