@@ -139,6 +139,7 @@ class Arguments(Base, Elsewhere):
     mode: Optional[Literal["fast", "safe"]] = None
     names: list[str] = field(default_factory=list)
     evaluate: "Strategy | str" = Strategy.STEPS
+    space: str | Literal[False] | None = None
     seed: int = field(init=False, default=1)
     made: str = field(default_factory=lambda: compute())
 
@@ -182,6 +183,7 @@ def test_fields_have_types_defaults_and_choices_through_bases_and_imports(
         "mode": Field("mode", ("str",), True, None, ("fast", "safe")),
         "names": Field("names", ("list",), False, []),
         "evaluate": Field("evaluate", ("str",), False, "steps", ("no", "steps")),
+        "space": Field("space", ("bool", "str"), True, None),
         "made": Field("made", ("str",), False, NOTHING),
     }
 

@@ -264,9 +264,9 @@ class ClassReader:
             if self.literals_only:
                 beside_enum = found == {"?"}  # an object, which no text is
             closed = closed and (enumerated or beside_enum)
-        if not closed or not choices:
-            choices = []
-        return types, choices, optional
+        if "str" in types and not all(isinstance(choice, str) for choice in choices):
+            closed = False  # ``str | Literal[False]``: any text
+        return types, choices if closed else [], optional
 
     def enum_values(self, module: Module, name: str) -> list[Any]:
         """The values of an Enum class, or nothing when it is none."""
