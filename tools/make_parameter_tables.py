@@ -4,7 +4,9 @@ Fetch the releases first, without their dependencies, into one folder::
 
     pip download --no-deps --no-binary :none: -d releases 'transformers==4.57.6' …
 
-then ``python tools/make_parameter_tables.py releases [distribution …]``.
+then ``python tools/make_parameter_tables.py releases [distribution …]``. What is on no package
+index is a folder of its sources there, ``videox_fun-1.0.1``. PyTorch's signatures are the same on
+every platform: its wheels for macOS are the smallest.
 """
 
 from __future__ import annotations
