@@ -214,12 +214,17 @@ class Statements(Expressions):
 
     def _do_try(self, node: ast.Try, frame: Frame) -> str:
         before = dict(frame.names)
+        may_lack = any(_catches_imports(handler) for handler in node.handlers)
+        doubts = may_lack and any(self._is_foreign(item, frame) for item in node.body)
+        self.doubt += doubts
         flow = self.block(node.body, frame)
         if flow == NEXT:
             flow = self.block(node.orelse, frame)
+        self.doubt -= doubts
         after = dict(frame.names)
         for handler in node.handlers:
-            if not _matters(handler):
+            falls_back = doubts and _catches_imports(handler)
+            if not falls_back and not _matters(handler):
                 continue
             _reset(frame.names, before)
             self.doubt += 1
@@ -228,10 +233,23 @@ class Statements(Expressions):
             if ended == NEXT and flow == RAISE:
                 after, flow = dict(frame.names), NEXT
             elif ended == NEXT:
-                after = _joined_names([after, frame.names])
+                # A program that goes on with what it could not import has imported it.
+                names = _without_things(after, frame.names) if falls_back else frame.names
+                after = _joined_names([after, names])
         _reset(frame.names, after)
         last = self.block(node.finalbody, frame)
         return flow if last == NEXT else last
+
+    def _is_foreign(self, node: ast.stmt, frame: Frame) -> bool:
+        """Whether a statement imports what may not be installed."""
+        if isinstance(node, ast.Import):
+            names, level = [item.name for item in node.names], 0
+        elif isinstance(node, ast.ImportFrom):
+            names, level = [node.module or ""], node.level
+        else:
+            return False
+        near = frame.module.path
+        return any(self.module_of(name, level, near) is None for name in names)
 
     # --- definitions and imports ---
 
@@ -319,6 +337,21 @@ def _joined_names(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for name, value in state.items():
             found[name] = joined(found[name], value) if name in found else value
     return found
+
+
+def _without_things(after: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """``other`` but for names that are modules, classes and functions ``after`` an import."""
+    things = (Imported, External, Module, Class, Function)
+    return {n: v for n, v in other.items() if not isinstance(after.get(n), things)}
+
+
+_CATCHES = frozenset({"", "ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+def _catches_imports(handler: ast.ExceptHandler) -> bool:
+    kind = handler.type
+    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
+    return any((text_of(item) if item is not None else "") in _CATCHES for item in kinds)
 
 
 def _matters(handler: ast.ExceptHandler) -> bool:

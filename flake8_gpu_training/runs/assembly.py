@@ -28,6 +28,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
+from flake8_gpu_training.runs._followed_objects import changed_settings
 from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
@@ -59,6 +60,7 @@ from flake8_gpu_training.runs.python_entry import (
     Namespace,
     Program,
     added_words,
+    assigned_later,
     assignments_of,
     bind,
     class_settings,
@@ -456,6 +458,13 @@ class Assembly:
             if outcome is not None:
                 made = constructed(made, entry.constructor, outcome)
             layers.append(made)
+        changes = changed_settings(entry.constructor, outcome) if outcome is not None else None
+        if changes is None and entry.constructor is not None:
+            changes = assigned_later(entry.constructor, program, layers[0])
+        if layers:
+            layers[0] = {**layers[0], **(changes or {})}
+        else:
+            layers.append(changes or {})
         if entry.from_flags:
             layers.append(flag_settings(given))
             layers += [self._config_layer(d, entry.framework, environment) for d in configs]

@@ -39,6 +39,15 @@ from flake8_gpu_training.runs._followed import (
 from flake8_gpu_training.runs._followed_absl import flag_value
 from flake8_gpu_training.runs._followed_commands import command_of, marked
 from flake8_gpu_training.runs._followed_methods import method, table_method
+from flake8_gpu_training.runs._followed_objects import (
+    BY_PARSER,
+    Key,
+    TrainerArguments,
+    arguments_of_library,
+    is_arguments,
+    note_trainer,
+    set_by_method,
+)
 from flake8_gpu_training.runs._followed_operators import text_of
 from flake8_gpu_training.runs._followed_parsers import (
     Parser,
@@ -111,6 +120,8 @@ class Outcome:
     """What each parser made of the command line."""
     targets: list[tuple[str, Given, Table]] = field(default_factory=list)
     """Things of libraries that ``hydra.utils.instantiate`` makes, and from what."""
+    objects: dict[Key, TrainerArguments] = field(default_factory=dict)
+    """The arguments that trainers were built with, by the call that made them."""
 
 
 class _ExhaustedError(Exception):
@@ -259,13 +270,14 @@ class Follower(Statements):
 
     def instantiate(self, kind: Class, given: Given) -> Any:
         """An object of a class of the project."""
-        made = Table()
+        is_of_trainer = is_arguments(kind)
+        start = kind.find("__init__")
+        made = TrainerArguments(self.doubt) if is_of_trainer and start is None else Table()
         made.kind = kind
         self.instances[kind] = made
-        start = kind.find("__init__")
         if isinstance(start, Function):
             self.invoke(dataclasses.replace(start, owner=made), given)
-        elif any(item.is_record for item in kind.lineage()):
+        elif is_of_trainer or any(item.is_record for item in kind.lineage()):
             self._fill(made, kind, given)
         return made
 
@@ -282,6 +294,8 @@ class Follower(Statements):
             doubt_all(made)
         for name, value in [*zip(fields, given.positional), *given.keywords.items()]:
             made.put(name, value)
+        if isinstance(made, TrainerArguments):
+            made.is_made = True
         after = kind.find("__post_init__")
         if isinstance(after, Function):
             self.invoke(dataclasses.replace(after, owner=made), Given())
@@ -346,7 +360,8 @@ class Follower(Statements):
         if not isinstance(owner, Table):
             return
         if isinstance(key, (str, int)):
-            owner.put(key, value, self.doubt > 0)
+            certain = owner.doubt if isinstance(owner, TrainerArguments) else 0
+            owner.put(key, value, self.doubt > certain)
             return
         owner.is_open = True
         for name in list(owner.entries):  # any key may be meant
@@ -406,8 +421,12 @@ class Follower(Statements):
 
     def record(self, node: ast.Call, given: Given, path: str) -> None:
         """Note what a call is given; several times it is done are joined."""
-        end = self.place(path, node.end_lineno or 0, node.end_col_offset or 0)
-        key = (path, end.line, end.column)
+        key: Optional[tuple[str, int, int]] = getattr(node, _END, None)
+        if key is None:
+            end = self.place(path, node.end_lineno or 0, node.end_col_offset or 0)
+            key = (path, end.line, end.column)
+            setattr(node, _END, key)
+        note_trainer(self, node, given)
         earlier = self.made.calls.get(key)
         self.made.calls[key] = given if earlier is None else _joined_given(earlier, given)
 
@@ -431,6 +450,8 @@ class Follower(Statements):
             return command_method(owner, name, given)
         text = text_of(node)
         if isinstance(owner, Table) and (owner.kind is None or owner.kind.find(name) is None):
+            if set_by_method(self, owner, name, given):
+                return owner
             return table_method(self, owner, name, given, text)
         found = self.attribute(owner, name, text_of(node.func))
         if isinstance(found, (Function, Class, External)):
@@ -452,9 +473,16 @@ class Follower(Statements):
             return self.invoke(callee, given)
         if isinstance(callee, Class):
             parser = derives_from_parser(callee)
-            return Parser(parser, given, callee) if parser else self.instantiate(callee, given)
+            if parser:
+                return Parser(parser, given, callee)
+            made = self.instantiate(callee, given)
+            if isinstance(made, TrainerArguments):
+                made.key = getattr(node, _END, BY_PARSER)
+            return made
         if callee in (External("typer.Option"), External("typer.Argument")):
             return marked(callee.name, given, node)
+        if is_arguments(callee):
+            return arguments_of_library(self, given.keywords, getattr(node, _END, BY_PARSER))
         if isinstance(callee, External):
             return library.call(self, callee.name, given, text_of(node))
         return Unknown(text_of(node))
@@ -510,6 +538,7 @@ class Follower(Statements):
         return Unknown(dotted)
 
 
+_END = "_followed_end"
 _YIELDS = "_followed_yields"
 
 

@@ -622,8 +622,6 @@ def constructor_settings(
         found["model"] = _from_argument("model", call.positional[0], namespace)
     for name, argument in call.keywords.items():
         found[name] = _from_argument(name, argument, namespace)
-    for setting in _assigned_later(call, program):
-        found[setting.name] = setting
     if entry.framework == "hf_trainer":
         for name, argument in _trainer_keywords(program):
             found.setdefault(name, _from_argument(name, argument, namespace))
@@ -654,18 +652,25 @@ def _from_argument(name: str, argument: Argument, namespace: Namespace) -> Setti
     )
 
 
-def _assigned_later(call: Call, program: Program) -> Iterator[Setting]:
-    """``training_args.bf16 = True`` after ``training_args = TrainingArguments(...)``."""
-    if not _IDENTIFIER.fullmatch(call.assigned_to):
-        return
-    for file in program.files:
-        if file.path != call.location.path:
+def assigned_later(call: Call, program: Program, made: Mapping[str, Setting]) -> dict[str, Setting]:
+    """``training_args.bf16 = True`` after ``training_args = TrainingArguments(...)``.
+
+    In a branch, or in another function, it may as well stay what it was ``made``.
+    """
+    found: dict[str, Setting] = {}
+    files = (file for file in program.files if file.path == call.location.path)
+    for attribute in (attribute for file in files for attribute in file.attributes):
+        owner, _, name = attribute.name.rpartition(".")
+        place = attribute.location
+        if not owner or owner != call.assigned_to or not place or place < call.location:
             continue
-        for attribute in file.attributes:
-            owner, _, name = attribute.name.rpartition(".")
-            place = attribute.location
-            if owner == call.assigned_to and place and place.line > call.location.line:
-                yield dataclasses.replace(attribute, name=name, origin=Origin.CONSTRUCTOR)
+        value = attribute.value
+        if attribute.conditions or attribute.scope != call.scope:
+            old = found.get(name, made.get(name))
+            both = (old.value, value) if old is not None else (value,)
+            value = Unknown("set in a branch", tuple(v for v in both if known(v)))
+        found[name] = Setting(name, value, place, Origin.CONSTRUCTOR)
+    return found
 
 
 def class_settings(entry: Entry) -> dict[str, Setting]:

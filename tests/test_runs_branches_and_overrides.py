@@ -1,0 +1,185 @@
+"""What a run ends with when its program changes its arguments, in branches and elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import Run
+
+MakeRun = Callable[..., Run]
+
+HEAD = """\
+import os
+import torch
+from dataclasses import dataclass, field, replace
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("org/model", torch_dtype=torch.bfloat16)
+args = TrainingArguments("out", per_device_train_batch_size=4, bf16=True)
+"""
+TAIL = "\nTrainer(model=model, args=args).train()\n"
+
+
+@pytest.fixture
+def run_of(tmp_path: Path) -> MakeRun:
+    """The run of a script, started with torchrun on ``processes`` ranks."""
+
+    def make(text: str, processes: int = 2, name: str = "train.py", flags: str = "") -> Run:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        if name.endswith(".py"):
+            command = f"torchrun --nproc_per_node {processes} {name} {flags}\n"
+            (tmp_path / "run.sh").write_text(command, encoding="utf-8")
+        return find_runs(Project.open(tmp_path))[0]
+
+    return make
+
+
+def _setting(run: Run, name: str) -> Any:
+    """The value of a setting; its candidates in a set when it is not known."""
+    value = run.settings[name].value if name in run.settings else None
+    return set(value.candidates) if isinstance(value, Unknown) else value
+
+
+def _candidates(value: Any) -> Any:
+    return set(value.candidates) if isinstance(value, Unknown) else value
+
+
+# --- branches --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("processes", "batch", "liger"), [(8, 1, None), (2, 4, True)])
+def test_the_number_of_ranks_decides_which_assignments_are_made(
+    run_of: MakeRun, processes: int, batch: int, liger: Any
+) -> None:
+    changes = """\
+if int(os.environ["WORLD_SIZE"]) > 4:
+    args.per_device_train_batch_size = 1
+else:
+    args.use_liger_kernel = True
+"""
+    run = run_of(HEAD + changes + TAIL, processes)
+    assert _setting(run, "per_device_train_batch_size") == batch
+    assert _setting(run, "use_liger_kernel") is liger
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "torch.cuda.device_count() > 64",
+        "torch.cuda.get_device_capability()[0] >= 9",
+        'os.path.exists("/data/fast")',
+        "torch.cuda.get_device_properties(0).total_memory < 50e9",
+    ],
+)
+def test_a_branch_that_only_the_machine_decides_leaves_both_values(
+    run_of: MakeRun, test: str
+) -> None:
+    changes = f"if {test}:\n    args.per_device_train_batch_size = 1\n"
+    run = run_of(HEAD + changes + TAIL)
+    assert _setting(run, "per_device_train_batch_size") == {4, 1}
+    assert _candidates(run.practice("micro_batch_size").value) == {4, 1}
+
+
+def test_an_assignment_behind_an_import_that_may_fail_is_not_certain(run_of: MakeRun) -> None:
+    changes = """\
+try:
+    import liger_kernel
+    args.use_liger_kernel = True
+except ImportError:
+    pass
+"""
+    assert _setting(run_of(HEAD + changes + TAIL), "use_liger_kernel") == {True}
+
+
+def test_a_fallback_for_a_missing_package_leaves_both_values(run_of: MakeRun) -> None:
+    changes = """\
+try:
+    import flash_attn
+    workers = 8
+except ImportError:
+    workers = 2
+args.dataloader_num_workers = workers
+"""
+    assert _setting(run_of(HEAD + changes + TAIL), "dataloader_num_workers") == {8, 2}
+
+
+def test_a_branch_that_is_never_taken_changes_nothing(run_of: MakeRun) -> None:
+    changes = "if False:\n    args.gradient_accumulation_steps = 32\n"
+    assert _setting(run_of(HEAD + changes + TAIL), "gradient_accumulation_steps") is None
+
+
+# --- other changes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        'setattr(args, "gradient_checkpointing", True)',
+        "def tweak(a):\n    a.gradient_checkpointing = True\n    return a\nargs = tweak(args)",
+        "args = replace(args, gradient_checkpointing=True)",
+        'for name in ["gradient_checkpointing"]:\n    setattr(args, name, True)',
+        "args.set_training(gradient_checkpointing=True)",
+    ],
+)
+def test_changes_of_the_arguments_are_followed(run_of: MakeRun, change: str) -> None:
+    run = run_of(f"{HEAD}{change}{TAIL}")
+    assert run.practice("gradient_checkpointing").value is True
+
+
+def test_a_setter_of_the_arguments_leaves_open_what_it_is_not_given(run_of: MakeRun) -> None:
+    run = run_of(f"{HEAD}args.set_dataloader(train_batch_size=13, num_workers=5){TAIL}")
+    assert run.practice("micro_batch_size").value == 13
+    assert run.practice("dataloader_workers").value == 5
+    assert isinstance(run.settings["dataloader_pin_memory"].value, Unknown)
+
+
+def test_a_value_that_is_combined_with_the_old_one_is_not_the_old_one(run_of: MakeRun) -> None:
+    run = run_of(f"{HEAD}args.bf16 &= False{TAIL}")
+    assert run.settings["bf16"].value is not True
+
+
+SUBCLASS = """\
+from dataclasses import dataclass
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+@dataclass
+class Arguments(TrainingArguments):
+    gradient_checkpointing: bool = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.gradient_checkpointing = False
+        self.per_device_train_batch_size = 16
+
+
+(args,) = HfArgumentParser(Arguments).parse_args_into_dataclasses()
+args.dataloader_num_workers = 8
+model = AutoModelForCausalLM.from_pretrained("org/model")
+"""
+
+
+def test_what_an_arguments_class_sets_in_the_end_wins_over_flags(run_of: MakeRun) -> None:
+    run = run_of(SUBCLASS + TAIL, flags="--output_dir out --per_device_train_batch_size 2")
+    assert _setting(run, "gradient_checkpointing") is False
+    assert _setting(run, "per_device_train_batch_size") == 16
+    assert _setting(run, "dataloader_num_workers") == 8
+
+
+def test_a_notebook_on_one_line_is_read_in_the_order_of_its_cells(run_of: MakeRun) -> None:
+    cells = [HEAD, "args.per_device_train_batch_size = 6" + TAIL]
+    notebook = {
+        "cells": [{"cell_type": "code", "source": cell, "metadata": {}} for cell in cells],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    run = run_of(json.dumps(notebook), name="train.ipynb")
+    assert _setting(run, "per_device_train_batch_size") == 6
