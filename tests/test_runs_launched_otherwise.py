@@ -1,4 +1,4 @@
-"""Commands that launch in less usual ways: what runs is told as the programs would, or left open."""
+"""Commands that launch in less usual ways: what runs is told as their programs would."""
 
 from __future__ import annotations
 
@@ -72,3 +72,31 @@ def test_two_dashes_end_the_launchers_own_flags(runs_in: MakeRuns, launcher: str
 def test_python_takes_two_dashes_before_the_script(runs_in: MakeRuns) -> None:
     (run,) = runs_in(train__py=TRAINER, run__sh="python -- train.py --bf16\n")
     assert run.value("precision") == "bf16"
+
+
+# --- commands that Python starts -------------------------------------------------------------
+
+LAUNCHER = """\
+import subprocess, sys
+for lr in (1e-4, 1e-5):
+    subprocess.run({command}, check=True)
+"""
+LISTED = """[sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=4", "src/train.py",
+        f"--lr={lr}", "--bf16"]"""
+SEPARATE = """["torchrun", "--nproc_per_node", "4", "src/train.py", "--lr", str(lr), "--bf16"]"""
+WRAPPED = """["env", "A=1", "torchrun", "--nproc_per_node=4", "src/train.py", f"--lr={lr:.1e}",
+        "--bf16"]"""
+ONE_TEXT = """f"torchrun --nproc_per_node 4 src/train.py --lr {lr} --bf16", shell=True"""
+INTERPRETED = """f"{sys.executable} -m torch.distributed.run --nproc_per_node 4 src/train.py "
+    f"--bf16 --lr {lr}", shell=True"""
+
+
+@pytest.mark.parametrize("command", [LISTED, SEPARATE, WRAPPED, ONE_TEXT, INTERPRETED])
+def test_a_command_that_python_starts_is_read_though_some_words_are_open(
+    runs_in: MakeRuns, command: str
+) -> None:
+    (run,) = runs_in(src___train__py=TRAINER, launch__py=LAUNCHER.replace("{command}", command))
+    assert run.entry == "src/train.py"
+    assert run.launcher.processes.value == 4
+    assert run.value("precision") == "bf16"
+    assert told(run.settings["learning_rate"].value) == UNKNOWN

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import posixpath
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional
 
 from flake8_gpu_training.facts import (
-    Call,
     Command,
     Document,
     Location,
@@ -39,6 +37,7 @@ from flake8_gpu_training.runs.python_entry import (
 from flake8_gpu_training.runs.reach import Reach, start_of
 from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.storage import mounts_of
+from flake8_gpu_training.runs.subprocesses import started_by
 from flake8_gpu_training.runs.templates import bound_to, names_configuration
 from flake8_gpu_training.runs.versions import pinned_versions
 
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 LAUNCH_PATH = "<launch-command>"
 """Path of locations in a launch command that stands in no file."""
 
-_STARTERS = re.compile(r"subprocess\.(?:run|Popen|call|check_call|check_output)|os\.system")
 _TRIAL = re.compile(
     r"(?i)(?:^|[/_.-])(?:debug|tests?|smoke|toy|old|bak|backup|tmp|demo|bench|benchmarks?|profil\w*"
     r"|eval|evals|evaluat\w*|infer|inference|predict\w*|sample|generate|convert|export)(?:[/_.-]|$)"
@@ -437,10 +435,8 @@ def _commands(project: Project) -> Iterator[Found]:
     for file in _python_files(project):
         for command in file.shell:
             yield Found(command, Origins(notebook=file))
-        for call in file.calls:
-            if _STARTERS.fullmatch(call.name):
-                for command in _started(call):
-                    yield Found(command, Origins(notebook=file))
+        for command in started_by(file.calls):
+            yield Found(command, Origins(notebook=file))
 
 
 def _live(script: ScriptFile, called: Set[Location], read: Set[Location]) -> Iterator[Command]:
@@ -456,28 +452,3 @@ def _live(script: ScriptFile, called: Set[Location], read: Set[Location]) -> Ite
         elsewhere = command.location.path == script.path and command.location in called
         if not elsewhere and (is_library or not command.uncalled):
             yield command
-
-
-def _started(call: Call) -> tuple[Command, ...]:
-    """Commands that a ``subprocess`` call with a literal command starts."""
-    argument = call.positional[0] if call.positional else call.keywords.get("args")
-    value = argument.value if argument is not None else None
-    if isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
-        value = " ".join(shlex.quote(item) for item in value)
-    if not isinstance(value, str) or not _TRACE.search(value):
-        return ()
-    from flake8_gpu_training.sources.shell import read_command_line
-
-    return tuple(_moved(c, call.location) for c in read_command_line(value, call.location.path))
-
-
-_TRACE = re.compile(
-    r"torchrun|torch\.distributed|accelerate|deepspeed|swift|megatron|llamafactory|ff-train|vllm"
-    r"|sglang|trl|\.py\b"
-)
-
-
-def _moved(command: Command, place: Location) -> Command:
-    """``command`` with every place at ``place``: its words are no text of the file."""
-    words = tuple(dataclasses.replace(word, location=place, raw="") for word in command.words)
-    return dataclasses.replace(command, words=words, location=place, end=None)
