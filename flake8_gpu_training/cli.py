@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Optional
 
 from flake8_gpu_training import __version__
+from flake8_gpu_training.collector import rarely_collecting
 from flake8_gpu_training.output import FORMATS, statistics
 from flake8_gpu_training.selection import Selection, codes
 from flake8_gpu_training.verdicts import Diagnostic
@@ -45,7 +46,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     try:
         if arguments.explain:
             return _explain(arguments.explain)
-        return _lint(arguments)
+        with rarely_collecting():
+            return _lint(arguments)
     except UsageError as error:
         print(f"gpu-lint: {error}", file=sys.stderr)
         return USAGE

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from flake8_gpu_training import __version__
+from flake8_gpu_training.collector import rarely_collecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +37,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Runs the command; returns the exit status (0 done, 1 below --fail-under, 2 wrong usage)."""
     try:
         arguments = _parser().parse_args(argv)
-        return _run(arguments)
+        with rarely_collecting():
+            return _run(arguments)
     except UsageError as error:
         print(f"gpu-report: {error}", file=sys.stderr)
         return WRONG_USAGE

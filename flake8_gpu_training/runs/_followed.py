@@ -239,6 +239,8 @@ def bare(value: Any) -> Any:
 def plain(value: Any, depth: int = 0) -> Any:
     """``value`` as facts have it: scalars, lists, dicts, Unknown."""
     value = bare(value)
+    if type(value) in _SIMPLE:
+        return value
     if depth > MAX_DEPTH:
         return Unknown("nested too deeply")
     if isinstance(value, Table):
@@ -251,9 +253,13 @@ def plain(value: Any, depth: int = 0) -> Any:
         return str(value[len(HOME) + 1 :] if value.startswith(f"{HOME}/") else value)
     if isinstance(value, External) and is_field_name(value.name):
         return value.name
-    if value is None or isinstance(value, (bool, int, float, str, Unknown)):
+    if isinstance(value, (bool, int, float, Unknown)):
         return value
     return Unknown("a value of the program's own")
+
+
+_SIMPLE = frozenset({type(None), bool, int, float, Unknown, Either})
+"""Types of values that are plain as they are."""
 
 
 def joined(one: Any, other: Any) -> Any:

@@ -15,6 +15,7 @@ from flake8_gpu_training.runs._followed import (
     Frame,
     Function,
     Given,
+    Imported,
     Module,
     PathText,
     Placed,
@@ -99,7 +100,10 @@ class Expressions:
         """A scalar with the place in the code that says it, when it has none yet."""
         if not isinstance(value, (bool, int, float, str)):
             return value
-        place = self.place(frame.module.path, node.lineno, node.col_offset)
+        place = _place_of(node)
+        if place is None:
+            place = self.place(frame.module.path, node.lineno, node.col_offset)
+            setattr(node, _PLACE, place)
         origin = Origin.FILE if frame.module.is_configuration else Origin.CONSTRUCTOR
         return Placed(value, Setting("", value, place, origin))
 
@@ -111,7 +115,8 @@ class Expressions:
         name = node.id
         names = frame.names if name in frame.names else frame.module.names
         if name in names:
-            return self.seen(names, name, frame.module)
+            value = names[name]
+            return self.seen(names, name, frame.module) if type(value) is Imported else value
         return External(name) if name in library.BUILTINS else Unknown(name)
 
     def _of_attribute(self, node: ast.Attribute, frame: Frame) -> Any:
@@ -399,6 +404,14 @@ class Expressions:
     def apply(self, callee: Any, given: Given, node: ast.AST) -> Any:
         """What calling a value gives."""
         raise NotImplementedError
+
+
+_PLACE = "_followed_place"
+
+
+def _place_of(node: ast.expr) -> Optional[Location]:
+    """The place that was found for a node before: a tree is gone through for each run."""
+    return getattr(node, _PLACE, None)
 
 
 def _parameters(frame: Frame) -> Table:

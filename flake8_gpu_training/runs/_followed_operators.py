@@ -45,14 +45,14 @@ _COMPARED: Mapping[type, Callable[[Any, Any], Any]] = {
 
 def text_of(node: ast.AST) -> str:
     """The expression's source on one line, in Python's own spelling."""
-    known_as = getattr(node, "_text", None)
-    if isinstance(known_as, str):  # a tree is gone through for each run
+    known_as: Optional[str] = getattr(node, _TEXT, None)
+    if known_as is not None:  # a tree is gone through for each run
         return known_as
     try:
         text = ast.unparse(node)[:200]
     except (RecursionError, ValueError, AttributeError):
         text = "an expression"
-    node._text = text  # type: ignore[attr-defined]
+    setattr(node, _TEXT, text)
     return text
 
 

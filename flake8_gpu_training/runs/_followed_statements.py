@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 from flake8_gpu_training.facts import Unknown
@@ -335,7 +335,8 @@ def _joined_names(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found = dict(states[0])
     for state in states[1:]:
         for name, value in state.items():
-            found[name] = joined(found[name], value) if name in found else value
+            old = found.get(name, value)
+            found[name] = value if old is value else joined(old, value)
     return found
 
 
@@ -354,7 +355,19 @@ def _catches_imports(handler: ast.ExceptHandler) -> bool:
     return any((text_of(item) if item is not None else "") in _CATCHES for item in kinds)
 
 
+_MATTERS = "_followed_matters"
+
+
 def _matters(handler: ast.ExceptHandler) -> bool:
+    """Whether an exception handler makes up for what failed; told once for each."""
+    told: Optional[bool] = getattr(handler, _MATTERS, None)
+    if told is None:
+        told = _makes_up(handler)
+        setattr(handler, _MATTERS, told)
+    return told
+
+
+def _makes_up(handler: ast.ExceptHandler) -> bool:
     """Whether an exception handler makes up for what failed, imports aside."""
     kind = text_of(handler.type) if handler.type is not None else ""
     if "ImportError" in kind or "ModuleNotFoundError" in kind:
@@ -363,8 +376,18 @@ def _matters(handler: ast.ExceptHandler) -> bool:
     return any(isinstance(child, changes) for item in handler.body for child in ast.walk(item))
 
 
-def _assigned_names(body: Sequence[ast.stmt]) -> Iterator[str]:
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
+_ASSIGNED = "_followed_assigned"
+
+
+def _assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Names that a body assigns; told once for each body, and kept with its first statement."""
+    told: Optional[frozenset[str]] = getattr(body[0], _ASSIGNED, None)
+    if told is None:
+        told = frozenset(
+            node.id
+            for statement in body
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        )
+        setattr(body[0], _ASSIGNED, told)
+    return told

@@ -41,7 +41,7 @@ from flake8_gpu_training.runs.configured import (
     with_configuration,
 )
 from flake8_gpu_training.runs.following import Outcome
-from flake8_gpu_training.runs.hydra import composed
+from flake8_gpu_training.runs.hydra import Composition, composed
 from flake8_gpu_training.runs.launchers import Launch, of_unseen
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
 from flake8_gpu_training.runs.lightning_cli import Sign, wired
@@ -139,6 +139,15 @@ class _Parts:
     config: Optional[Document] = None
 
 
+@dataclass(frozen=True)
+class _Followed:
+    """What following a program as a launch starts it told."""
+
+    program: Program
+    launch: Optional[Launch]
+    outcome: Optional[Outcome]
+
+
 class Assembly:
     """Builds runs of one project."""
 
@@ -148,6 +157,7 @@ class Assembly:
         self.reach = reach
         self.versions = versions
         self.asked = asked or Asked()
+        self._last: Optional[_Followed] = None
 
     # --- commands ---
 
@@ -374,17 +384,7 @@ class Assembly:
             namespace = dataclasses.replace(
                 namespace, values={**defaults, **namespace.values, **overrides}, overrides=overrides
             )
-        outcome = configuration_of(
-            program,
-            words,
-            launch is not None and given.is_open,
-            namespace,
-            composition.settings if composition is not None else {},
-            command,
-            origins.writer,
-            self.reach,
-            self._expected_launcher(launch, origins) if launch is not None else None,
-        )
+        outcome = self._follow(program, words, given, namespace, composition, launch, origins)
         if outcome is not None:
             program = self.reach.extended(program, outcome.modules)
         if outcome is not None and outcome.parsed:
@@ -435,6 +435,34 @@ class Assembly:
             constructor=entry.constructor,
             single_file=single_file,
         )
+
+    def _follow(
+        self,
+        program: Program,
+        words: Sequence[Word],
+        given: Arguments,
+        namespace: Namespace,
+        composition: Optional[Composition],
+        launch: Optional[Launch],
+        origins: Origins,
+    ) -> Optional[Outcome]:
+        """What following the program tells, once for all jobs that one launch of it does."""
+        last = self._last
+        if last is not None and last.program is program and last.launch is launch:
+            return last.outcome
+        outcome = configuration_of(
+            program,
+            words,
+            launch is not None and given.is_open,
+            namespace,
+            composition.settings if composition is not None else {},
+            launch.command if launch is not None else None,
+            origins.writer,
+            self.reach,
+            self._expected_launcher(launch, origins) if launch is not None else None,
+        )
+        self._last = _Followed(program, launch, outcome)
+        return outcome
 
     def _script_parts(
         self,

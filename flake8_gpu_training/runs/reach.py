@@ -49,6 +49,7 @@ class Reach:
         self._signatures: dict[str, Signatures] = {}
         self._sources: dict[str, Optional[bytes]] = {}
         self._trees: dict[str, Optional[ast.Module]] = {}
+        self._module_paths: dict[tuple[str, int, str], Optional[str]] = {}
 
     # --- scripts ---
 
@@ -153,7 +154,12 @@ class Reach:
 
     def module(self, dotted: str, level: int, near: str) -> Optional[str]:
         """Path of the module that the file ``near`` imports; ``level`` counts leading dots."""
-        folder = posixpath.dirname(near)
+        key = (dotted, level, posixpath.dirname(near))
+        if key not in self._module_paths:
+            self._module_paths[key] = self._imported(*key)
+        return self._module_paths[key]
+
+    def _imported(self, dotted: str, level: int, folder: str) -> Optional[str]:
         path = dotted.replace(".", "/")
         if level:
             for _ in range(level - 1):
