@@ -97,6 +97,20 @@ def test_a_framework_from_its_repository_may_take_more(tmp_path: Path) -> None:
     assert [f.message for code in CODES for f in findings(runs, code)] == []
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "swift sft --model_type qwen-7b-chat --custom_train_dataset_path a.jsonl\n",
+        "swift sft --model_id_or_path a/b --model_type qwen --check_dataset_strategy none\n",
+        "python src/train_bash.py --stage sft --do_train --checkpoint_dir out --finetuning_type "
+        "lora\n",
+    ],
+)
+def test_what_is_older_than_the_tables_is_not_unknown(command: str, tmp_path: Path) -> None:
+    found = findings(runs_of(tmp_path, {"train.sh": command}), "GPU005")
+    assert found == []
+
+
 # --- names of others ---
 
 

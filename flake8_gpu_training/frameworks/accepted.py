@@ -175,7 +175,7 @@ def _swift(run: Run) -> Optional[Accepted]:
     command = swift.subcommand(run)
     if command not in _SWIFT or _is_asked(run, "use_ray") or _is_asked(run, "ignore_args_error"):
         return None
-    if run.place.call is not None:
+    if run.place.call is not None or _is_older_swift(run):
         return None
     group = _SWIFT[command]
     group = f"megatron {group}" if swift.is_megatron(run) else group
@@ -187,6 +187,12 @@ def _swift(run: Run) -> Optional[Accepted]:
     return Accepted(found.parts, True, frozenset(extra))
 
 
+def _is_older_swift(run: Run) -> bool:
+    """Whether the model is named as ms-swift 2 had it, and no version says otherwise."""
+    names = run.settings.keys()
+    return "ms-swift" not in run.versions and "model_type" in names and "model" not in names
+
+
 _MEGATRON = frozenset(
     f"{kind}_parallel_size"
     for kind in ("tensor_model", "pipeline_model", "expert_model", "context", "sequence")
@@ -196,6 +202,9 @@ _MEGATRON = frozenset(
 def _llamafactory(run: Run) -> Optional[Accepted]:
     if any(name in run.environment for name in ("ALLOW_EXTRA_ARGS", "USE_MCA", "USE_V1")):
         return None
+    words = run.command.words if run.command is not None else ()
+    if any("train_bash" in word.text or "llmtuner" in word.text for word in words):
+        return None  # older than the tables
     if _is_asked(run, "use_mca") or run.settings.keys() & _MEGATRON:
         return None  # USE_MCA, which may be set elsewhere, gives it Megatron's arguments
     group = "train" if run.kind is RunKind.TRAIN or _trains(run) else "infer"
