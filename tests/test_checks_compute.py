@@ -312,3 +312,43 @@ def test_models_whose_code_refuses_flash_attention_2_are_left_alone(tmp_path, mo
     )
     runs = runs_of(tmp_path, {"train.sh": script})
     assert findings(runs, "GPU301") + findings(runs, "GPU507") == []
+
+
+SWITCHED_CAST = """\
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--amp", action=argparse.BooleanOptionalAction, default={default})
+args = parser.parse_args()
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+loader = torch.utils.data.DataLoader(dataset, batch_size=8, shuffle=True, num_workers=4)
+for batch in loader:
+    with torch.autocast("cuda", dtype=torch.bfloat16, enabled={switch}):
+        loss = model(batch.cuda()).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "switch", "default", "expected"),
+    [
+        ("", "args.amp", "True", Status.ENABLED),
+        ("--amp", "args.amp", "False", Status.ENABLED),
+        ("--no-amp", "args.amp", "True", Status.RECOMMENDED),
+        ("", "args.amp", "pick()", Status.UNKNOWN),
+        ("", "pick()", "True", Status.UNKNOWN),
+    ],
+)
+def test_autocast_counts_by_its_switch(
+    tmp_path: Path, flag: str, switch: str, default: str, expected: Status
+) -> None:
+    files = {
+        "train.py": SWITCHED_CAST.format(switch=switch, default=default),
+        "train.sh": f"python train.py {flag}\n",
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert status(run, "GPU201") is expected

@@ -291,9 +291,9 @@ def _deepspeed_swap(run: Run) -> Optional[tuple[Edit, ...]]:
 
 def _called_precision(run: Run) -> Optional[Judgement]:
     """Mixed precision that the program turns on by itself."""
-    call = first_call(run, "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
-    if call is not None:
-        return seen(call, "fp16" if call.name.startswith("torch.cuda") else "bf16")
+    for call in calls(run, "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"):
+        if says(call, "enabled", True) or "enabled" not in call.keywords:
+            return seen(call, "fp16" if call.name.startswith("torch.cuda") else "bf16")
     for call in calls(run, "accelerate.Accelerator", ".from_pretrained"):
         for name in ("mixed_precision", "torch_dtype", "dtype"):
             for word, variant in (("bf", "bf16"), ("fp16", "fp16"), ("float16", "fp16")):

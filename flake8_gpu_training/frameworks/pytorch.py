@@ -265,6 +265,11 @@ def _precision(
     if program.is_launch_open() or (weights is not None and weights.value != "fp32"):
         return {}
     if program.silent(*_half_words(program)) and program.is_on_cuda():
+        cast = program.first("autocast")
+        off = _keyword(cast, "enabled") if cast is not None else None
+        if cast is not None and off is not None:
+            note = f"{cast.location}: autocast(enabled={off.text or off.value}) is off"
+            return _absent("precision", "fp32", note)
         return _absent("precision", "fp32", "no autocast, scaler or 16-bit type in use")
     accelerator = program.accelerator()
     if accelerator is not None and _is_plain(program, accelerator, "mixed_precision"):
@@ -286,7 +291,24 @@ def _half_words(program: _Program) -> tuple[str, ...]:
     )
     if not is_off_everywhere:
         return _HALF_WORDS
-    return tuple(word for word in _HALF_WORDS if word not in ("autocast", "gradscaler"))
+    theirs = {"autocast", "gradscaler", *_types_of(casts)} - _types_of(
+        call for call in program.calls if call not in casts
+    )
+    bound = " ".join(
+        str(setting.value) for file in program.run.python for setting in file.bindings.values()
+    )
+    return tuple(word for word in _HALF_WORDS if word not in theirs or word in bound.lower())
+
+
+def _types_of(calls: Iterable[Call]) -> set[str]:
+    """Words of reduced precision in the names and arguments of calls."""
+    found = set()
+    for call in calls:
+        arguments = (*call.positional, *call.keywords.values())
+        texts = (call.name, *(argument.text or str(argument.value) for argument in arguments))
+        said = " ".join(texts).lower()
+        found |= {word for word in _HALF_WORDS if word in said}
+    return found
 
 
 def _is_plain(program: _Program, call: Call, keyword: str) -> bool:
