@@ -708,3 +708,49 @@ def test_a_loop_whose_scaler_goes_backward_trains(run_of: MakeRun) -> None:
     run = run_of(files)
     assert (run.location.path, run.kind.value, run.launcher.world_size) == ("run.sh", "train", 4)
     assert (_value(run, "micro_batch_size"), _value(run, "precision")) == (128, "fp16")
+
+
+def test_a_trainer_among_others_that_turns_parsed_arguments_into_its_own_keeps_no_defaults(
+    run_of: MakeRun,
+) -> None:
+    files = {
+        "main.py": "from factory.tuner import run\n\nrun()\n",
+        "factory/__init__.py": "",
+        "factory/hparams.py": """\
+import sys
+
+from transformers import HfArgumentParser, TrainingArguments
+
+CLASSES = [TrainingArguments]
+
+
+def get_args():
+    return HfArgumentParser(CLASSES).parse_yaml_file(sys.argv[2])
+""",
+        "factory/ppo.py": """\
+from trl import PPOConfig, PPOTrainer
+
+
+def run_ppo(model, args):
+    config = PPOConfig(mini_batch_size=args.per_device_train_batch_size)
+    PPOTrainer(config=config, model=model).train()
+""",
+        "factory/tuner.py": """\
+from transformers import AutoModelForCausalLM, Trainer
+
+from factory.hparams import get_args
+from factory.ppo import run_ppo
+
+
+def run():
+    (args,) = get_args()
+    model = AutoModelForCausalLM.from_pretrained("org/model")
+    if args.stage == "ppo":
+        run_ppo(model, args)
+    else:
+        Trainer(model=model, args=args).train()
+""",
+    }
+    run = run_of(files, "python main.py train dpo.yaml")
+    names = ("micro_batch_size", "gradient_accumulation_steps", "zero_stage")
+    assert [_value(run, name) for name in names] == ["unknown"] * 3

@@ -252,7 +252,7 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
         owner = "swift" if call.name.startswith("swift.") else framework
         # A class of the project may set anything while an object of it is made.
         sets = any(m in item.methods for item in parents for m in ("__init__", "__post_init__"))
-        is_open = call.is_open or sets
+        is_open = call.is_open or sets or _is_made_of_parsed(program, call, parsers)
         yield Entry(owner, RunKind.TRAIN, call.location, call, False, parents, is_open=is_open)
     if found:
         return
@@ -266,6 +266,16 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
         if _is_trainer(call, classes):
             yield Entry(framework, RunKind.TRAIN, call.location, None, is_open=True)
             return
+
+
+def _is_made_of_parsed(program: Program, call: Call, parsers: Sequence[Call]) -> bool:
+    """Whether one of the trainers at choice turns parsed arguments into its own.
+
+    Which trainer runs, and with what arguments, the parser's words say: LLaMA-Factory's main
+    function, called from a script of the project, is of this kind.
+    """
+    own = program.script.path
+    return call.location.path != own and any(p.location.path != own for p in parsers)
 
 
 def _all_arguments(call: Call) -> list[Argument]:
