@@ -306,6 +306,34 @@ UNKNOWNS = {
         """,
         (1, 2),
     ),
+    "the truth of a value that one branch leaves unknown": (
+        """
+        import somewhere
+        is_large = True
+        if somewhere.is_told():
+            is_large = somewhere.told()
+        show(value=2 if is_large else 1)
+        """,
+        (1, 2),
+    ),
+    "the truth of a key that is set in one branch only": (
+        """
+        import somewhere
+        config = {}
+        if somewhere.is_told():
+            config["large"] = True
+        show(value=2 if config["large"] else 1)
+        """,
+        (1, 2),
+    ),
+    "the negation of a value that one branch leaves unknown": (
+        """
+        import somewhere
+        is_small = somewhere.told() if somewhere.is_told() else False
+        show(value=2 if not is_small else 1)
+        """,
+        (1, 2),
+    ),
     "a file that is not there": (
         "import yaml\nshow(value=yaml.safe_load(open('none.yaml'))['lr'])\n",
         (),
