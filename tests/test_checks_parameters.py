@@ -357,3 +357,19 @@ def test_the_earlier_of_two_flags_is_lost(tmp_path: Path) -> None:
 )
 def test_overrides_that_are_meant_are_left_alone(script: str, tmp_path: Path) -> None:
     assert findings(runs_of(tmp_path, {"train.sh": script}), "GPU023") == []
+
+
+def test_a_member_of_an_enum_is_a_choice() -> None:
+    text = TRAINER.replace("import ", "import IntervalStrategy, SchedulerType, ", 1)
+    text = text.format(
+        "eval_strategy=IntervalStrategy.EPOCH, lr_scheduler_type=SchedulerType.COSINE"
+    )
+    runs = runs_alone(text, transformers="4.57.6")
+    assert [f for code in CODES for f in findings(runs, code)] == []
+
+
+def test_a_precision_that_accelerate_does_not_know() -> None:
+    text = "from accelerate import Accelerator\naccelerator = Accelerator(mixed_precision='bf61')\n"
+    text += "for batch in loader:\n    accelerator.backward(model(batch))\n    optimizer.step()\n"
+    (found,) = findings(runs_alone(text, accelerate="1.15.0"), "GPU009")
+    assert found.message.startswith("write mixed_precision=bf16: Accelerate 1.15.0 does not know")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
+from flake8_gpu_training.checks._judging import told
 from flake8_gpu_training.checks._written import Use, Written, renaming, uses, value_text
 from flake8_gpu_training.checks.base import (
     Change,
@@ -392,11 +393,19 @@ def _no_choices(run: Run) -> Iterator[_Fault]:
                 continue
             if checked and str(value).lower() in ("none", "null"):
                 continue
+            if "." in str(value) or _PLACEHOLDER.search(str(value)):
+                continue  # a member of an Enum, or no value yet
             yield _no_choice(use, written, parameter, value)
 
 
+_COMPARED = frozenset({("Accelerator", "mixed_precision")})
+"""Groups and names whose constructors compare the value with their choices."""
+
+
 def _is_converted(use: Use, parameter: Parameter) -> bool:
-    return use.is_trainer and parameter.name in _CONVERTED
+    if use.is_trainer and parameter.name in _CONVERTED:
+        return True
+    return any((part.group, parameter.name) in _COMPARED for part in use.accepted.parts)
 
 
 def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> _Fault:
@@ -433,9 +442,12 @@ def _judge(find: Callable[[Run], Iterator[_Fault]]) -> Callable[[Run], Judgement
         first = min(faults, key=lambda fault: fault.priority.rank)
         return Judgement(
             Status.RECOMMENDED,
-            evidence=tuple(Evidence(f.current.en, f.written.location) for f in faults),
+            evidence=tuple(Evidence(f.current.en, f.written.location, f.current) for f in faults),
             findings=tuple(
-                Finding(f.written.location, f.message, f.change, f.priority) for f in faults
+                Finding(
+                    f.written.location, f.message, f.change, f.priority, told(f.current, f.action)
+                )
+                for f in faults
             ),
             current=first.current,
             action=first.action,
