@@ -36,6 +36,8 @@ class Diagnostic:
     priority: Priority
     run: str = ""
     change: Optional[Change] = None
+    told: Text = Text("", "")
+    """What to do, for the reports."""
 
 
 def judge(run: Run, checks: Iterable[Check]) -> tuple[Verdict, ...]:
@@ -69,5 +71,6 @@ def diagnostics(
                     priority,
                     verdict.run.id,
                     finding.change,
+                    finding.told if finding.told.zh else verdict.judgement.action,
                 )
     return tuple(sorted(found.values(), key=lambda d: (d.location, d.code)))

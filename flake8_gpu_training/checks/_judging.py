@@ -179,6 +179,11 @@ def _is_options_default(run: Run, setting: Setting) -> bool:
 _OPTIONS = re.compile(r"(?:self\.)?(?:\w*args|opts?|options|flags|FLAGS|hparams)\.\w+")
 
 
+def told(current: Text, action: Text) -> Text:
+    """What is wrong and what to do about it, as one line of the reports."""
+    return Text(f"{current.zh}；{action.zh}", f"{current.en}; {action.en}")
+
+
 def no_mistake() -> Judgement:
     """Nothing wrong was found."""
     return Judgement(Status.NOT_APPLICABLE)

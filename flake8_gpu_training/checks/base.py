@@ -37,10 +37,14 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on: text as written, and its place (None: a framework default)."""
+    """What a verdict rests on: text as written, and its place (None: a framework default).
+
+    ``said``: the text in both languages, where it is a sentence and nothing written.
+    """
 
     text: str
     location: Optional[Location] = None
+    said: Optional[Text] = None
 
     @classmethod
     def of(cls, setting: Setting) -> Evidence:
@@ -70,13 +74,15 @@ class Change:
 class Finding:
     """One diagnostic: where, and an instruction of one line in English.
 
-    ``priority``: its own, where it differs from the judgement's.
+    ``priority``: its own, where it differs from the judgement's. ``told``: the same for the
+    reports, where the judgement's action does not fit every finding.
     """
 
     location: Location
     message: str
     change: Optional[Change] = None
     priority: Optional[Priority] = None
+    told: Text = Text("", "")
 
 
 @dataclass(frozen=True)

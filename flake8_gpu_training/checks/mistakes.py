@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._documents import replacement
-from flake8_gpu_training.checks._judging import keyword_change, prefixed, spelled
+from flake8_gpu_training.checks._judging import keyword_change, prefixed, spelled, told
 from flake8_gpu_training.checks._programs import calls
 from flake8_gpu_training.checks._scale import (
     architecture,
@@ -64,8 +64,11 @@ def _judge(find: Finder, training: bool = False) -> Callable[[Run], Judgement]:
         first = faults[0]
         return Judgement(
             Status.RECOMMENDED,
-            evidence=tuple(Evidence(fault.current.en, fault.location) for fault in faults),
-            findings=tuple(Finding(f.location, f.message, f.change) for f in faults),
+            evidence=tuple(Evidence(f.current.en, f.location, f.current) for f in faults),
+            findings=tuple(
+                Finding(f.location, f.message, f.change, told=told(f.current, f.action))
+                for f in faults
+            ),
             current=first.current,
             action=first.action,
             change=next((f.change for f in faults if f.change is not None), None),
