@@ -331,6 +331,8 @@ class Word:
     value: Any
     location: Location
     raw: str = ""
+    splits: bool = False
+    """It is not known and unquoted: each candidate may be several words, or none."""
 
     @property
     def text(self) -> str:

@@ -100,3 +100,59 @@ def test_a_command_that_python_starts_is_read_though_some_words_are_open(
     assert run.launcher.processes.value == 4
     assert run.value("precision") == "bf16"
     assert told(run.settings["learning_rate"].value) == UNKNOWN
+
+
+# --- variables with several possible values --------------------------------------------------
+
+BRANCH = """\
+ARGS="--per_device_train_batch_size 2"
+if [ "$1" = "big" ]; then
+  ARGS="--per_device_train_batch_size 8 --gradient_checkpointing True"
+fi
+"""
+COMMAND = "python train.py {} --bf16 True --output_dir out\n"
+
+
+def test_flags_of_a_variable_that_a_branch_sets_are_open_with_their_candidates(
+    runs_in: MakeRuns,
+) -> None:
+    (run,) = runs_in(train__py=PARSED, run__sh=BRANCH + COMMAND.format("$ARGS"))
+    batch = run.settings["per_device_train_batch_size"].value
+    assert isinstance(batch, Unknown)
+    assert set(batch.candidates) == {2, 8}
+    assert told(run.practice("micro_batch_size").value) == UNKNOWN
+    assert told(run.practice("gradient_checkpointing").value) == UNKNOWN
+    assert run.value("precision") == "bf16"
+
+
+def test_the_value_of_a_flag_that_a_branch_changes_is_open(runs_in: MakeRuns) -> None:
+    script = BRANCH.replace(" --gradient_checkpointing True", "")
+    (run,) = runs_in(train__py=PARSED, run__sh=script + COMMAND.format('$ARGS "$@"'))
+    assert told(run.settings["per_device_train_batch_size"].value) == UNKNOWN
+
+
+def test_flags_that_only_one_branch_sets_are_open(runs_in: MakeRuns) -> None:
+    script = 'if [ "$1" = "big" ]; then EXTRA="--gradient_checkpointing True"; fi\n'
+    (run,) = runs_in(train__py=PARSED, run__sh=script + COMMAND.format("$EXTRA"))
+    assert told(run.practice("gradient_checkpointing").value) == UNKNOWN
+    assert run.value("precision") == "bf16"
+
+
+def test_flags_that_all_branches_agree_on_are_known(runs_in: MakeRuns) -> None:
+    script = BRANCH.replace("_size 2", "_size 8 --learning_rate 1e-5")
+    (run,) = runs_in(train__py=PARSED, run__sh=script + COMMAND.format("$ARGS"))
+    assert run.value("micro_batch_size") == 8
+    assert told(run.settings["learning_rate"].value) == UNKNOWN
+
+
+def test_an_argparse_program_takes_each_text_of_a_variable(runs_in: MakeRuns) -> None:
+    script = 'A="--lr 1e-4"\n[ -n "$BIG" ] && A="--lr 1e-5 --bf16"\npython train.py $A\n'
+    (run,) = runs_in(train__py=TRAINER, run__sh=script)
+    assert told(run.settings["learning_rate"].value) == UNKNOWN
+    assert told(run.practice("precision").value) == UNKNOWN
+
+
+def test_a_quoted_variable_is_one_value_whatever_it_holds(runs_in: MakeRuns) -> None:
+    script = 'N="first run"\n[ -n "$1" ] && N="run --bf16"\npython train.py --run_name "$N"\n'
+    (run,) = runs_in(train__py=PARSED, run__sh=script)
+    assert "bf16" not in run.settings

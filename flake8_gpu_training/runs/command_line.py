@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, Optional
 
 from flake8_gpu_training.facts import EMPTY, Location, Origin, Setting, Unknown, Word, known
+from flake8_gpu_training.runs.alternatives import agreed, alternatives
 from flake8_gpu_training.runs.settings import (
     Arguments,
     flag_setting,
     holds_arguments,
     is_one_word,
+    is_value,
     typed,
+    whichever,
 )
 
 MAX_WORDS = 2_000
@@ -105,13 +108,35 @@ class Outcome:
     positional: tuple[Word, ...] = ()
     """Words that stand behind no flag."""
     rest: tuple[Word, ...] = ()
+    rests: tuple[tuple[Word, ...], ...] = ()
+    """The same for each command line that it may be, where they differ."""
     is_open: bool = False
     refused: str = ""
 
 
 def parse(model: ParserModel, words: Sequence[Word]) -> Outcome:
     """Parse ``words`` as the parser of a program would."""
-    return _Parse(model).run(words)
+    outcomes = [_Parse(model).run(line) for line in alternatives(words) or (words,)]
+    fit = [outcome for outcome in outcomes if not outcome.refused] or outcomes[:1]
+    return fit[0] if len(fit) == 1 else _agreed(fit)
+
+
+def _agreed(outcomes: Sequence[Outcome]) -> Outcome:
+    """What holds whichever of several command lines it is."""
+    first = outcomes[0]
+    taken = {tuple(word.text for word in outcome.positional) for outcome in outcomes}
+    rests = {tuple(word.text for word in outcome.rest): outcome.rest for outcome in outcomes}
+    return Outcome(
+        agreed([outcome.values for outcome in outcomes]),
+        agreed([outcome.given for outcome in outcomes]),
+        positional=first.positional if len(taken) == 1 else (),
+        rest=first.rest if len(rests) == 1 else (_OPEN,),
+        rests=tuple(rests.values()) if len(rests) > 1 else (),
+        is_open=len(taken) > 1 or any(outcome.is_open for outcome in outcomes),
+    )
+
+
+_OPEN = Word(Unknown("words that depend on a branch of the script"), Location(""), "$@", True)
 
 
 class _Text(str):
@@ -222,8 +247,8 @@ class _Parse:
             tuple(self.overridden),
             tuple(self.taken),
             left,
-            self.is_open,
-            self.refused,
+            is_open=self.is_open,
+            refused=self.refused,
         )
 
     # --- words ---
@@ -244,7 +269,7 @@ class _Parse:
 
     def _takes_value(self, before: Sequence[_Text], word: Word) -> bool:
         """Whether an unknown word is the value of the flag before it."""
-        if not before or holds_arguments(word):
+        if not before or (holds_arguments(word) and not is_value(word)):
             return False
         last = str(before[-1])
         if not last.startswith("-") or "=" in last:
@@ -450,7 +475,8 @@ def combined(outcomes: Sequence[Outcome], loose: Callable[[Sequence[Word]], Argu
         values.update(outcome.values)
         given.update(outcome.given)
         overridden += outcome.overridden
-    rest = loose(outcomes[-1].rest)
+    last = outcomes[-1]
+    rest = whichever([loose(words) for words in last.rests or (last.rest,)])
     taken = [word for outcome in outcomes for word in outcome.positional]
     positional = tuple(dict.fromkeys((*taken, *rest.positional)))
     return Outcome(
@@ -458,7 +484,8 @@ def combined(outcomes: Sequence[Outcome], loose: Callable[[Sequence[Word]], Argu
         {**rest.settings, **given},
         (*overridden, *rest.overridden),
         positional,
-        outcomes[-1].rest,
+        last.rest,
+        last.rests,
         rest.is_open or any(outcome.is_open for outcome in outcomes),
         next((outcome.refused for outcome in outcomes if outcome.refused), ""),
     )

@@ -19,6 +19,7 @@ from flake8_gpu_training.facts import (
     Word,
     known,
 )
+from flake8_gpu_training.runs.alternatives import agreed, alternatives
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
@@ -55,8 +56,23 @@ def parse_arguments(
     value at most, so that what follows is positional. ``key_value`` also reads
     ``name=value`` words, as Hydra and LlamaFactory have them.
     """
-    reader = _ArgumentReader(words, switches, single, key_value)
-    return reader.read()
+    read = [
+        _ArgumentReader(line, switches, single, key_value).read()
+        for line in alternatives(words) or (words,)
+    ]
+    return whichever(read)
+
+
+def whichever(read: Sequence[Arguments]) -> Arguments:
+    """What holds whichever of several command lines it is."""
+    if len(read) == 1:
+        return read[0]
+    positional = {tuple(word.text for word in arguments.positional) for arguments in read}
+    return Arguments(
+        agreed([arguments.settings for arguments in read]),
+        read[0].positional if len(positional) == 1 else (),
+        is_open=len(positional) > 1 or any(arguments.is_open for arguments in read),
+    )
 
 
 class _ArgumentReader:
@@ -118,7 +134,7 @@ class _ArgumentReader:
             return True
         if known(word.value) or is_one_word(word):
             return False
-        return taken > 0 or holds_arguments(word)
+        return taken > 0 or (holds_arguments(word) and not is_value(word))
 
     def _put(self, name: str, values: list[Word], flag: Word) -> None:
         setting = _setting(name, values, flag)
@@ -126,6 +142,12 @@ class _ArgumentReader:
         if earlier is not None:
             self.overridden.append(earlier)
         self.found[name] = setting
+
+
+def is_value(word: Word) -> bool:
+    """Whether each text that an unknown word may be begins with a value."""
+    texts = word.value.candidates
+    return bool(texts) and all(str(text)[:1].strip("- ") for text in texts)
 
 
 def is_flag(text: str) -> bool:

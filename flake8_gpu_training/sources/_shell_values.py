@@ -159,8 +159,11 @@ class Field:
     def word(self) -> Word:
         """The fact."""
         value = plain(self.value)
-        raw = self.raw if isinstance(value, str) else self.text
-        return Word(value, self.source.location(self.offset), raw)
+        place = self.source.location(self.offset)
+        if isinstance(value, str):
+            return Word(value, place, self.raw)
+        raw = self.text
+        return Word(value, place, raw, not self.quoted or raw.endswith("[@]}"))
 
 
 @dataclass(frozen=True)
