@@ -183,3 +183,112 @@ def test_a_notebook_on_one_line_is_read_in_the_order_of_its_cells(run_of: MakeRu
     }
     run = run_of(json.dumps(notebook), name="train.ipynb")
     assert _setting(run, "per_device_train_batch_size") == 6
+
+
+# --- code that the run does not come to --------------------------------------------------------
+
+UNUSED = """\
+import torch
+from transformers import AutoModelForCausalLM
+from helpers import log
+
+
+def old_train(model, loader):
+    model = torch.compile(model)
+    for batch in loader:
+        with torch.autocast("cuda", torch.float16):
+            loss = model(**batch).loss
+        loss.backward()
+
+
+class OldNet(torch.nn.Module):
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(self.inner, x)
+
+
+def train():
+    model = AutoModelForCausalLM.from_pretrained("org/model", torch_dtype=torch.bfloat16).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    for batch in torch.utils.data.DataLoader(open("f"), batch_size=4, num_workers=4):
+        loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        log(loss)
+
+
+{start}
+"""
+HELPERS = """\
+import torch
+
+
+def log(loss):
+    print(loss)
+
+
+def unused(model):
+    torch.cuda.empty_cache()
+    return torch.compile(model)
+"""
+
+
+def test_functions_and_classes_that_nothing_mentions_are_no_evidence(
+    run_of: MakeRun, tmp_path: Path
+) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS, encoding="utf-8")
+    run = run_of(UNUSED.format(start="train()"))
+    assert run.practice("torch_compile").value is not True
+    assert run.practice("gradient_checkpointing").value is not True
+    assert run.practice("precision").value == "pure-bf16"
+    calls = {call.method for file in run.python for call in file.calls}
+    assert "AdamW" in calls
+    assert not calls & {"compile", "empty_cache", "autocast", "checkpoint"}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "old_train(None, [])",
+        "START = {'old': old_train, 'new': train}\nSTART['new']()",
+        "globals()['train']()",
+        "train()\nif __name__ == '__main__':\n    old_train(None, [])",
+        "train()\nprint(getattr(torch, 'old_train'))",
+    ],
+)
+def test_a_function_that_may_be_called_by_its_name_counts(
+    run_of: MakeRun, tmp_path: Path, start: str
+) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS, encoding="utf-8")
+    run = run_of(UNUSED.format(start=start))
+    assert "autocast" in {call.method for file in run.python for call in file.calls}
+
+
+def test_methods_that_a_library_may_call_count_and_others_must_be_mentioned(
+    run_of: MakeRun,
+) -> None:
+    text = """\
+import torch
+
+
+class Old:
+    def compiled(self, model):
+        return torch.compile(model)
+
+    def train(self):
+        model = Net().cuda()
+        optimizer = torch.optim.AdamW(model.parameters())
+        for batch in torch.utils.data.DataLoader(open("f"), batch_size=4):
+            model(batch).sum().backward()
+            optimizer.step()
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.utils.checkpoint.checkpoint(self.inner, x, use_reentrant=False)
+
+
+Old().train()
+"""
+    calls = {call.method for file in run_of(text).python for call in file.calls}
+    assert "checkpoint" in calls
+    assert "compile" not in calls

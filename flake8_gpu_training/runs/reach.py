@@ -26,6 +26,12 @@ from flake8_gpu_training.runs.configs import first_document
 from flake8_gpu_training.runs.console import console_scripts
 from flake8_gpu_training.runs.hostfiles import Slots, read_hostfile
 from flake8_gpu_training.runs.python_entry import Entry, Program, entries_of, local_modules
+from flake8_gpu_training.runs.reached import (
+    MAX_LINES,
+    Outline,
+    outline_of,
+    without_unreached,
+)
 from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, read_signatures
 
 MAX_MODULES = 80
@@ -43,6 +49,8 @@ class Reach:
     def __init__(self, project: Project) -> None:
         self.project = project
         self._programs: dict[str, Optional[Program]] = {}
+        self._wholes: dict[str, Optional[Program]] = {}
+        self._outlines: dict[str, Optional[Outline]] = {}
         self._entries: dict[str, tuple[Entry, ...]] = {}
         self._hostfiles: dict[str, Optional[Slots]] = {}
         self._paths = frozenset(project.files)
@@ -119,8 +127,43 @@ class Reach:
     def program(self, path: str) -> Optional[Program]:
         """The script at ``path`` with the project's modules it reaches."""
         if path not in self._programs:
-            self._programs[path] = self._follow(path)
+            program = self._whole(path)
+            self._programs[path] = self._reached(program) if program is not None else None
         return self._programs[path]
+
+    def _whole(self, path: str) -> Optional[Program]:
+        """The program with the functions that nothing calls, too."""
+        if path not in self._wholes:
+            self._wholes[path] = self._follow(path)
+        return self._wholes[path]
+
+    def _reached(self, program: Program) -> Program:
+        """``program`` without what no name leads to, when something is left of its jobs."""
+        outlines = self._outlines_of(program)
+        if outlines is None:
+            return program
+        roots = [function for _, function in self.console.values()]
+        left = without_unreached(program.files, outlines, roots)
+        if all(new is old for new, old in zip(left, program.files)):
+            return program
+        made = dataclasses.replace(program, files=left)
+        return made if entries_of(made) else program
+
+    def _outlines_of(self, program: Program) -> Optional[dict[str, Outline]]:
+        """The outline of each file; None when one cannot be told."""
+        found: dict[str, Outline] = {}
+        lines = 0
+        for file in program.files:
+            if file.path not in self._outlines:
+                tree = self.tree(file.path)
+                made = outline_of(tree) if tree is not None else None
+                self._outlines[file.path] = made
+            outline = self._outlines[file.path]
+            lines += (self.source(file.path) or b"").count(b"\n")
+            if outline is None or outline.is_by_text or lines > MAX_LINES:
+                return None
+            found[file.path] = outline
+        return found
 
     def entries(self, path: str) -> tuple[Entry, ...]:
         """The jobs that the script at ``path`` does."""
@@ -146,7 +189,7 @@ class Reach:
         """``program`` with more modules, and what they lead to."""
         found = {file.path: file for file in program.files}
         for path in paths:
-            more = self.program(path) if path not in found else None
+            more = self._whole(path) if path not in found else None
             for file in more.files if more is not None else ():
                 if len(found) < MAX_MODULES:
                     found.setdefault(file.path, file)

@@ -1,0 +1,227 @@
+"""Which functions and classes of a program its run comes to: nothing calls the others by name."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Optional, Union, cast
+
+from flake8_gpu_training.facts import Location, PythonFile
+
+MAX_LINES = 60_000
+"""Lines of a program's files, beyond which all of them count."""
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Def = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]
+_DEFINES = frozenset({*_Function, ast.ClassDef})
+_MENTIONS = frozenset(
+    {ast.Name, ast.Attribute, ast.Constant, ast.Import, ast.ImportFrom, ast.Call, ast.Subscript}
+)
+_EMPTY = frozenset({ast.Load, ast.Store, ast.Del})
+_LIMIT = 120
+# Decorators that hand a function to nobody who would call it.
+_PLAIN_DECORATORS = frozenset(
+    """
+    staticmethod classmethod property setter cached_property abstractmethod overload wraps
+    lru_cache cache contextmanager no_grad inference_mode enable_grad dataclass compile script
+    jit override final total_ordering
+    """.split()  # noqa: SIM905
+)
+# Calls that reach things by names which are not written where they are called.
+_BY_TEXT = frozenset(
+    """
+    import_module instantiate get_class get_method locate import_string LightningCLI run_path
+    run_module auto_cli get_object import_object
+    """.split()  # noqa: SIM905
+)
+_BUILTINS_BY_TEXT = frozenset({"globals", "eval", "exec", "__import__", "CLI"})
+_PLAIN_BASES = frozenset({"object", "ABC", "Generic", "Protocol", "Enum", "str", "int"})
+
+
+@dataclass
+class _Definition:
+    """A function or class: where it stands, and the names that its code mentions."""
+
+    name: str
+    first: int
+    last: int
+    parent: Optional[_Definition] = None
+    bases: Optional[tuple[str, ...]] = None
+    """Last names of the bases of a class; None of a function."""
+    is_registered: bool = False
+    mentions: set[str] = field(default_factory=set)
+    is_reached: bool = False
+
+
+@dataclass
+class Outline:
+    """The definitions of a file, and the names that its module level mentions."""
+
+    definitions: list[_Definition] = field(default_factory=list)
+    mentions: set[str] = field(default_factory=set)
+    as_script: set[str] = field(default_factory=set)
+    """Names mentioned only where the file is run as a script."""
+    is_by_text: bool = False
+    """Something is called by a name that is made up at run time."""
+
+
+def outline_of(tree: ast.Module) -> Outline:
+    """What is defined and mentioned in a file."""
+    outline = Outline()
+    reader = _Reader(outline)
+    for statement in tree.body:
+        is_guard = isinstance(statement, ast.If) and "__name__" in set(_names(statement.test))
+        reader.read(statement, None, outline.as_script if is_guard else outline.mentions)
+    return outline
+
+
+class _Reader:
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+
+    def read(self, node: ast.AST, owner: Optional[_Definition], mentions: set[str]) -> None:
+        waiting: list[ast.AST] = [node]
+        while waiting:
+            item = waiting.pop()
+            kind = type(item)
+            if kind in _DEFINES:
+                self._define(cast("_Def", item), owner, mentions)
+                continue
+            if kind in _MENTIONS:
+                self._mention(item, mentions)
+            if not _is_export_list(item):
+                for name in item._fields:
+                    child = getattr(item, name, None)
+                    if isinstance(child, list):
+                        waiting += (part for part in child if isinstance(part, ast.AST))
+                    elif isinstance(child, ast.AST) and type(child) not in _EMPTY:
+                        waiting.append(child)
+
+    def _define(self, node: _Def, owner: Optional[_Definition], mentions: set[str]) -> None:
+        decorators = [_last(item) for item in node.decorator_list]
+        first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+        made = _Definition(node.name, first, node.end_lineno or node.lineno, owner)
+        made.is_registered = any(name not in _PLAIN_DECORATORS for name in decorators)
+        self.outline.definitions.append(made)
+        for item in node.decorator_list:
+            self.read(item, owner, mentions)
+        if isinstance(node, ast.ClassDef):
+            made.bases = tuple(_last(base) for base in node.bases)
+            made.mentions.update(made.bases)
+        else:
+            self.read(node.args, owner, mentions)
+        for statement in node.body:
+            self.read(statement, made, made.mentions)
+
+    def _mention(self, node: ast.AST, mentions: set[str]) -> None:
+        if isinstance(node, ast.Name):
+            mentions.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            mentions.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if len(node.value) <= _LIMIT:
+                mentions.update(node.value.replace(":", ".").split("."))
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            mentions.update(item.name.rpartition(".")[2] for item in node.names if item.asname)
+        elif isinstance(node, ast.Call):
+            builtin = isinstance(node.func, ast.Name) and node.func.id in _BUILTINS_BY_TEXT
+            self.outline.is_by_text |= builtin or _last(node.func) in _BY_TEXT
+        elif isinstance(node, ast.Subscript) and _last(node.value) == "modules":
+            self.outline.is_by_text = True
+
+
+def _is_export_list(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and "__all__" in [_last(item) for item in node.targets]
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    return (child.id for child in ast.walk(node) if isinstance(child, ast.Name))
+
+
+def _last(node: ast.AST) -> str:
+    """The last name of ``a.b(…)`` and ``a.b[…]``."""
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def without_unreached(
+    files: Sequence[PythonFile], outlines: Mapping[str, Outline], roots: Iterable[str] = ()
+) -> tuple[PythonFile, ...]:
+    """``files``, the script first, without facts of code that no name leads to.
+
+    ``roots``: functions that something outside calls. In doubt a function is reached.
+    """
+    if any(outline.is_by_text for outline in outlines.values()):
+        return tuple(files)
+    names = set(roots) | outlines[files[0].path].as_script
+    for outline in outlines.values():
+        names |= outline.mentions
+    _spread(outlines, names)
+    return tuple(_stripped(file, outlines[file.path]) for file in files)
+
+
+def _spread(outlines: Mapping[str, Outline], names: set[str]) -> None:
+    """Mark what ``names`` lead to, and what those mention in turn."""
+    waiting = [d for outline in outlines.values() for d in outline.definitions]
+    for definition in waiting:
+        definition.is_reached = False
+    classes = {d.name: d for d in waiting if d.bases is not None}
+    grows = True
+    while grows:
+        left: list[_Definition] = []
+        for definition in waiting:
+            if _is_reached(definition, names, classes):
+                definition.is_reached = True
+                names |= definition.mentions
+            else:
+                left.append(definition)
+        grows = len(left) < len(waiting)
+        waiting = left
+
+
+def _is_reached(
+    definition: _Definition, names: set[str], classes: Mapping[str, _Definition]
+) -> bool:
+    owner = definition.parent
+    if owner is not None and not owner.is_reached:
+        return False
+    if definition.is_registered or definition.name in names:
+        return True
+    if definition.name.startswith("__") and definition.name.endswith("__"):
+        return True
+    # The library that a class derives from may call any method of it.
+    return owner is not None and owner.bases is not None and _is_foreign(owner, classes)
+
+
+def _is_foreign(
+    definition: _Definition, classes: Mapping[str, _Definition], depth: int = 0
+) -> bool:
+    for base in definition.bases or ():
+        found = classes.get(base)
+        if found is None or found is definition or depth > _LIMIT:
+            if base not in _PLAIN_BASES:
+                return True
+        elif _is_foreign(found, classes, depth + 1):
+            return True
+    return False
+
+
+def _stripped(file: PythonFile, outline: Outline) -> PythonFile:
+    dead = [(d.first, d.last) for d in outline.definitions if not d.is_reached]
+    if not dead:
+        return file
+
+    def lives(place: Optional[Location]) -> bool:
+        return place is None or not any(first <= place.line <= last for first, last in dead)
+
+    return dataclasses.replace(
+        file,
+        calls=tuple(call for call in file.calls if lives(call.location)),
+        loops=tuple(loop for loop in file.loops if lives(loop.location)),
+        attributes=tuple(item for item in file.attributes if lives(item.location)),
+        environment=tuple(item for item in file.environment if lives(item.location)),
+    )
