@@ -754,3 +754,54 @@ def run():
     run = run_of(files, "python main.py train dpo.yaml")
     names = ("micro_batch_size", "gradient_accumulation_steps", "zero_stage")
     assert [_value(run, name) for name in names] == ["unknown"] * 3
+
+
+def test_the_arguments_a_trainer_makes_when_it_gets_none_are_not_those_of_the_script(
+    run_of: MakeRun,
+) -> None:
+    files = {
+        "grpo.py": """\
+from trl import GRPOConfig, ModelConfig, TrlParser
+
+from own_trainer import OwnTrainer
+
+if __name__ == "__main__":
+    training_args, model_args = TrlParser((GRPOConfig, ModelConfig)).parse_args_and_config()
+    OwnTrainer(model_args.model_name_or_path, training_args).train()
+""",
+        "own_trainer.py": """\
+from transformers import AutoModelForCausalLM, Trainer
+from trl import GRPOConfig
+
+
+class OwnTrainer(Trainer):
+    def __init__(self, model, args=None):
+        if args is None:
+            args = GRPOConfig(f"{model}-GRPO")
+        super().__init__(AutoModelForCausalLM.from_pretrained(model), args)
+""",
+    }
+    flags = "--per_device_train_batch_size 1 --gradient_accumulation_steps 4"
+    run = run_of(files, f"torchrun --nproc_per_node 6 grpo.py {flags}")
+    assert _value(run, "micro_batch_size") == 1
+    assert _value(run, "gradient_accumulation_steps") == 4
+
+
+def test_adapters_of_two_branches_leave_the_third_open(run_of: MakeRun) -> None:
+    program = """\
+import sys
+
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModel
+
+mode = sys.argv[1]
+model = AutoModel.from_pretrained("org/model").cuda()
+if mode == "qlora":
+    model = get_peft_model(model, LoraConfig(r=8))
+elif mode == "lora":
+    model = get_peft_model(model, LoraConfig(r=16))
+for batch in torch.ones(4, 1, 16).cuda():
+    model(batch).sum().backward()
+"""
+    assert _value(run_of({"train.py": program}, "python train.py $MODE"), "tuning") == "unknown"

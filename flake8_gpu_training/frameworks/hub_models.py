@@ -359,12 +359,14 @@ def _asked(adapter: Call, calls: list[Call]) -> tuple[Condition, ...]:
     appliers = [call for call in calls if call.method in _APPLIES_ADAPTER]
     applied = [call.conditions for call in appliers]
     asked = adapter.conditions or (applied[0] if applied and all(applied) else ())
-    # An adapter that is loaded in the other branch is one, too.
+    # An adapter that is loaded in the other branch is one, too, unless more is asked there.
+    own = {(c.text, c.holds) for c in asked}
     others = {
         (condition.text, condition.holds)
         for call in calls
         if call.name.startswith("peft.Peft") or call in appliers
         for condition in call.conditions
+        if all(o is condition or (o.text, o.holds) in own for o in call.conditions)
     }
     return tuple(c for c in asked if (c.text, not c.holds) not in others)
 

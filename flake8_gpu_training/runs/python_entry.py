@@ -245,6 +245,9 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
     made = [call for call in program.calls() if _is_arguments(call.name, classes)]
     parsers = [call for call in program.calls() if call.method in _ARGUMENT_PARSERS]
     framework = "videox_fun" if _imports(program.script, "videox_fun") else "hf_trainer"
+    if any(_parses_arguments(call, classes) for call in program.script.calls):
+        # What a trainer elsewhere makes when it is given no arguments is not what is used.
+        made = [call for call in made if call.location.path == program.script.path]
     found = False
     for call in made:
         found = True
@@ -257,8 +260,8 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
     if found:
         return
     for call in parsers:
-        names = _IDENTIFIER.findall(" ".join(a.text for a in _all_arguments(call)))
-        if any(_is_arguments_class(name, classes) for name in names):
+        if _parses_arguments(call, classes):
+            names = _classes_of(call)
             parents = tuple(item for name in names for item in _lineage(name, classes))
             yield Entry(framework, RunKind.TRAIN, call.location, None, True, parents)
             return
@@ -266,6 +269,17 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
         if _is_trainer(call, classes):
             yield Entry(framework, RunKind.TRAIN, call.location, None, is_open=True)
             return
+
+
+def _parses_arguments(call: Call, classes: Mapping[str, ClassDef]) -> bool:
+    """Whether a parser of dataclasses reads the trainer's arguments."""
+    return call.method in _ARGUMENT_PARSERS and any(
+        _is_arguments_class(name, classes) for name in _classes_of(call)
+    )
+
+
+def _classes_of(parser: Call) -> list[str]:
+    return _IDENTIFIER.findall(" ".join(a.text for a in _all_arguments(parser)))
 
 
 def _is_made_of_parsed(program: Program, call: Call, parsers: Sequence[Call]) -> bool:
