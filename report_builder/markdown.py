@@ -26,8 +26,9 @@ from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
 from report_builder.decision_tree import swift_tree
 from report_builder.marks import cell, code, fence, number, percent
+from report_builder.notes import chinese_note
 from report_builder.picture import picture
-from report_builder.recommendations import Recommendation
+from report_builder.recommendations import Recommendation, is_prose
 from report_builder.report import Report
 from report_builder.run_words import RunWords
 from report_builder.scenarios import Scenario
@@ -46,6 +47,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _LISTED_RUNS = 10
 _LISTED_PLACES = 5
 _SHOWN_COMMAND = 200
+_SHOWN_CHANGE = 100
+_SHOWN_LINES = 3
 _ENGINES = ("vllm", "sglang")
 _ENGINE_SETTINGS = frozenset({"sleep_level", "infer_backend", "num_infer_workers", "vllm_mode"})
 _COMMENT = {".json": "//"}
@@ -212,6 +215,9 @@ class _View(RunWords):
             "long_launch_of": self.long_launch_of,
             "attainment_of": self.attainment_of,
             "hint_of": self.hint_of,
+            "mistakes_of": lambda r: [
+                e for e in r.recommendations if e.is_mistake and e.priority is Priority.HIGH
+            ],
             "memory_rows": self.memory_rows,
             "memory_note": self.memory_note,
             "engines_of": self.engines_of,
@@ -339,15 +345,19 @@ class _View(RunWords):
         ]
         joined = self.t("、", ", ").join(shares)
         whole = percent(audit.attainment)
+        reachable = number(round(audit.earned + audit.lost, 1))
+        earned = number(round(audit.earned, 1))
         untold, unknown = "", audit.unknown
         if unknown:
             plural = "item" if unknown == 1 else "items"
             untold = self.t(
                 f"；无法静态判断 {unknown} 项，不计入达成度",
-                f"; {unknown} {plural} could not be told and are left out",
+                f"; {unknown} {plural} undetermined and left out",
             )
         return self.t(
-            f"达成度 **{whole}**（{joined}）{untold}", f"Attainment **{whole}** ({joined}){untold}"
+            f"达成度 **{whole}**：可得 {reachable} 分中已得 {earned} 分（{joined}）{untold}",
+            f"Attainment **{whole}**: {earned} of the {reachable} points within reach "
+            f"({joined}){untold}",
         )
 
     def hint_of(self, run: Optional[Run]) -> str:
@@ -355,9 +365,9 @@ class _View(RunWords):
         if run is None or run.command is not None:
             return ""
         return self.t(
-            "项目中没有启动该脚本的命令：用 `--launch-command` 给出实际命令，可判断更多项。",
-            " No file of the project starts this script: pass the command as `--launch-command` "
-            "and more of them can be judged.",
+            "项目中没有启动该运行的命令：用 `--launch-command` 给出实际命令，可判断更多项。",
+            " No command in the project starts this run: pass it as `--launch-command` and more of "
+            "them can be judged.",
         )
 
     def fraction(self, category: ScoredCategory) -> str:
@@ -404,7 +414,7 @@ class _View(RunWords):
 
     def evidence_of(self, item: ScoredItem) -> str:
         """Evidence of an item with its places, as a table cell."""
-        shown = [self._evidence(e.text, e.location) for e in item.evidence[:_LISTED_PLACES]]
+        shown = [self._evidence(e) for e in item.evidence[:_LISTED_PLACES]]
         current = self.say(item.current)
         if current and not shown:
             return cell(current)
@@ -422,12 +432,18 @@ class _View(RunWords):
             f"elsewhere: {shown}, not reached, not counted",
         )
 
-    def _evidence(self, text: str, location: Optional[Location]) -> str:
+    def _evidence(self, evidence: Evidence) -> str:
+        text, location = evidence.text, evidence.location
         if location is None:
             said = default_text(text, self.lang)
             return code(text) if said is None else cell(said)
         place = cell(place_text(location, self.lang))
-        return f"{code(text)}{self.t(f'（{place}）', f' ({place})')}"
+        return f"{self._quoted(evidence)}{self.t(f'（{place}）', f' ({place})')}"
+
+    def _quoted(self, evidence: Evidence) -> str:
+        """What stands at a place, as written; in Chinese, a sentence about it in Chinese."""
+        said = evidence.said.zh if evidence.said is not None else chinese_note(evidence.text)
+        return cell(said) if said and self.lang == "zh" else code(evidence.text)
 
     def advice_of(self, item: ScoredItem) -> str:
         """What to do about an item, as a table cell."""
@@ -446,7 +462,7 @@ class _View(RunWords):
 
     def place_of(self, entry: Recommendation) -> str:
         """Where the change goes, in parentheses."""
-        places = sorted({place_text(f.location, self.lang) for f in entry.findings})
+        places = sorted({place_text(p, self.lang) for p in entry.places})
         if not places:
             return ""
         shown = self.t("、", ", ").join(code(place) for place in places[:_LISTED_PLACES])
@@ -457,9 +473,7 @@ class _View(RunWords):
 
     def current_of(self, entry: Recommendation) -> str:
         """The current state with its evidence."""
-        shown = list(dict.fromkeys(self._evidence(e.text, e.location) for e in entry.evidence))[
-            :_LISTED_PLACES
-        ]
+        shown = list(dict.fromkeys(self._evidence(e) for e in entry.evidence))[:_LISTED_PLACES]
         joined = self.t("；", "; ").join(shown)
         state = self.say(entry.current)
         if not state or not joined:
@@ -468,7 +482,7 @@ class _View(RunWords):
 
     def lines_of(self, entry: Recommendation) -> str:
         """The project's own lines that a recommendation is about, as a fenced block."""
-        places = list(dict.fromkeys(finding.location for finding in entry.findings))
+        places = list(dict.fromkeys(entry.places))
         quoted = [(p, self.report.lines[p]) for p in places if p in self.report.lines]
         if not quoted:
             return ""
@@ -502,10 +516,12 @@ class _View(RunWords):
         entry = self._advised(diagnostic)
         if self.lang != "zh" or entry is None:
             return diagnostic.message
-        # The action speaks for all places of its code; different faults are told apart.
-        alike = len({finding.message for finding in entry.findings}) == 1
-        told = entry.action.zh if alike and entry.action.zh != entry.title.zh else ""
-        return f"{entry.title.zh}：{told or diagnostic.message}"
+        title, told, written = entry.title.zh, diagnostic.told.zh, _written(diagnostic.change)
+        if told.startswith(title):
+            title, told = told, ""
+        if not written or written in told:
+            return f"{title}：{told}" if told else title
+        return f"{title}：{told}（写 {code(written)}）" if told else f"{title}：写 {code(written)}"
 
     # --- the run ---
 
@@ -566,14 +582,14 @@ class _View(RunWords):
             named = (run.settings[name] for name in sorted(run.settings))
             own = [s for s in named if s.known and _is_of_engine(s, identifier)]
             return [
-                (code(s.name), code(str(s.value)), self._evidence(Evidence.of(s).text, s.location))
+                (code(s.name), code(str(s.value)), self._evidence(Evidence.of(s)))
                 for s in own
             ]
         return [
             (
                 self.say(PRACTICE_NAMES[name]),
                 code(str(setting.value)),
-                self._evidence(Evidence.of(setting).text, setting.location),
+                self._evidence(Evidence.of(setting)),
             )
             for name, setting in sorted(run.profile.items())
             if known(setting.value) and setting.value is not None
@@ -651,6 +667,16 @@ def _command(report: Report) -> str:
     words = tuple(_quoted(word) for word in run.command.words)
     shown = shown_command(replace(run, command=replace(run.command, words=words)))
     return redacted(" ".join(shown.split()))
+
+
+def _written(change: Optional[Change]) -> str:
+    """A change on one line; "" for one that is long, or words instead of code."""
+    if change is None or is_prose(change.text):
+        return ""
+    lines = [line.strip().rstrip("\\,").rstrip() for line in change.text.splitlines()]
+    separator = " " if change.language == "bash" else ", "
+    text = separator.join(line for line in lines if line)
+    return text if len(text) <= _SHOWN_CHANGE and len(lines) <= _SHOWN_LINES else ""
 
 
 def _quoted(word: Word) -> Word:

@@ -11,6 +11,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from report_builder.marks import cell, code
+from report_builder.notes import chinese_note
 from report_builder.wording import default_text, place_text
 
 _TRAINING = (
@@ -105,11 +106,11 @@ class _Picture:
     def _processes(self) -> Row:
         launcher = self.run.launcher
         name = self.t("启动器与进程", "Launcher and processes")
+        processes, nodes = self._value(launcher.processes), self._value(launcher.nodes)
+        plural = "node" if known(launcher.nodes.value) and launcher.nodes.value == 1 else "nodes"
         counts = [
-            self.t(f"每节点 {self._value(launcher.processes)} 个进程", "")
-            or f"{self._value(launcher.processes)} per node",
-            self.t(f"{self._value(launcher.nodes)} 个节点", "")
-            or f"{self._value(launcher.nodes)} node(s)",
+            self.t(f"每节点 {processes} 个进程", f"{processes} per node"),
+            self.t(f"{nodes} 个节点", f"{nodes} {plural}"),
         ]
         value = f"{code(launcher.name)}{self.t('：', ': ')}" + self.t("，", ", ").join(counts)
         if launcher.world_size is not None:
@@ -153,7 +154,8 @@ class _Picture:
 
     def _unplaced(self, setting: Setting) -> str:
         if isinstance(setting.value, Unknown):
-            return "—" if self.lang == "zh" else cell(setting.value.reason)
+            reason = setting.value.reason
+            return cell((chinese_note(reason) or "—") if self.lang == "zh" else reason)
         if setting.note:
             said = default_text(setting.note, self.lang)
             if said is not None:
@@ -165,8 +167,10 @@ class _Picture:
     def _beaten(self, setting: Setting) -> str:
         """The weaker values of the same name that this one overrides."""
         parameter = setting.note.partition("=")[0] or setting.name
+        opened, closed = self.t("（", " ("), self.t("）", ")")
         weaker = [
-            f"{code(one.text or str(one.value))} ({cell(place_text(one.location, self.lang))})"
+            f"{code(one.text or str(one.value))}{opened}"
+            f"{cell(place_text(one.location, self.lang))}{closed}"
             for one in self.run.overridden
             if one.name == parameter and one.location is not None and one.known
         ]

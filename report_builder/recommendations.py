@@ -18,6 +18,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.verdicts import Verdict
@@ -64,6 +65,13 @@ class Recommendation:
     evidence: tuple[Evidence, ...] = ()
     findings: tuple[Finding, ...] = ()
     needs_installation: bool = False
+
+    @property
+    def places(self) -> tuple[Location, ...]:
+        """Where the change goes: at the findings, else at what shows that it is due."""
+        if self.findings:
+            return tuple(finding.location for finding in self.findings)
+        return tuple(shown.location for shown in self.evidence if shown.location is not None)
 
     @property
     def is_mistake(self) -> bool:

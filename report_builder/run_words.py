@@ -152,6 +152,9 @@ class RunWords:
             pieces.append(f"{number(hardware.memory_gib)} GiB")
         if hardware.gpu is None and hardware.memory_gib is None:
             pieces.append(adjust)
+        if hardware.weak and hardware.location is not None:
+            place = place_text(hardware.location, self.lang)
+            pieces.append(self.t(f"仅见于注释 {place}", f"only in a comment, {place}"))
         return self.t("，", ", ").join(pieces)
 
     def memory_rows(self, report: Report) -> list[list[str]]:

@@ -11,6 +11,7 @@ from flake8_gpu_training.checks.base import Impact
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.secrets import MASK, is_secret, masked
+from report_builder.notes import chinese_note
 
 _UNMEASURED = "range of the priority class, not a measurement"
 _UNMEASURED_TEXT = Text("优先级对应的区间，并非实测", _UNMEASURED)
@@ -114,7 +115,6 @@ _DEFAULT = re.compile(
 )
 _NAMED = re.compile(r"(?P<name>\w+)[ =](?P<value>True|False|None|none|[\w.+-]+)")
 _ASSIGNED = re.compile(r"(?P<setting>\w+=\S+) \((?P<source>.+)\)")
-_MISSING = re.compile(r"no (?P<what>.+) in the (?:reachable )?code")
 _SAID: Mapping[str, str] = MappingProxyType(
     {
         "Hugging Face datasets memory-maps its Arrow tables": (
@@ -130,10 +130,6 @@ _SAID: Mapping[str, str] = MappingProxyType(
             "框架默认（ms-swift 4.6 按模型自动决定，一般为开启）"
         ),
         "unsloth not imported": "代码中没有导入 unsloth",
-        "DeepSpeed: parameters are offloaded at stage 3 only": "DeepSpeed 仅在 Stage 3 卸载参数",
-        "autocast, scaler or 16-bit type": "autocast、GradScaler 或 16 位类型",
-        "activation checkpointing": "激活重计算",
-        "Liger kernel": "Liger Kernel",
     }
 )
 _PRETRAINED = "from_pretrained: transformers >= 4.36: sdpa where supported"
@@ -162,16 +158,13 @@ def default_text(text: str, lang: str) -> Optional[str]:
             source = source.replace(" and ", "、")
             return f"`{assigned['setting']}`（框架默认，{source}）"
         return f"`{assigned['setting']}` (default, {source})"
-    missing = _MISSING.fullmatch(text)
-    if missing is not None:
-        what = _SAID.get(missing["what"], missing["what"])
-        return f"代码中没有{' ' if what[0].isascii() else ''}{what}" if chinese else text
     if text.startswith(_DDP):
         source = text[len(_DDP) :].replace(" (", "（").replace(")", "）")
         return f"DDP 在反向传播期间分桶归约梯度{source}" if chinese else text
     if text in _SAID:
         return _SAID[text] if chinese else text
-    return None
+    note = chinese_note(text)
+    return note if note is None or chinese else text
 
 
 def _of_library(found: re.Match[str], chinese: bool) -> str:
@@ -187,7 +180,10 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
     if named is not None:
         setting = f"`{named['name']}={named['value']}`"
         return f"{setting}（框架默认，{source}）" if chinese else f"{setting} (default, {source})"
-    return f"框架默认（{source}）" if chinese else f"framework default ({source})"
+    if not chinese:
+        return f"framework default ({source})"
+    reason = chinese_note(found["rest"])
+    return f"框架默认（{source}）" if reason is None else f"{reason}（框架默认，{source}）"
 
 
 # --- secrets ------------------------------------------------------------------------------

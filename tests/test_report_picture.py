@@ -35,7 +35,7 @@ def test_a_flag_is_named_with_its_place_and_an_absent_one_with_its_default(tmp_p
         "micro-batch size", "`2`", "flag `per_device_train_batch_size=2`, run.sh:2"
     )
     assert (
-        found["Launcher and processes"].value == "`torchrun`: `4` per node, `1` node(s), 4 in all"
+        found["Launcher and processes"].value == "`torchrun`: `4` per node, `1` node, 4 in all"
     )
     assert found["activation checkpointing"].value == "off"
     assert "default" in found["activation checkpointing"].source
