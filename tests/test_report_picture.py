@@ -34,9 +34,7 @@ def test_a_flag_is_named_with_its_place_and_an_absent_one_with_its_default(tmp_p
     assert found["micro-batch size"] == Row(
         "micro-batch size", "`2`", "flag `per_device_train_batch_size=2`, run.sh:2"
     )
-    assert (
-        found["Launcher and processes"].value == "`torchrun`: `4` per node, `1` node, 4 in all"
-    )
+    assert found["Launcher and processes"].value == "`torchrun`: `4` per node, `1` node, 4 in all"
     assert found["activation checkpointing"].value == "off"
     assert "default" in found["activation checkpointing"].source
     assert found["global batch size"] == Row("global batch size", "`8`", "2 × 1 × 4")
@@ -50,7 +48,9 @@ def test_a_value_that_beats_another_says_so(tmp_path: Path) -> None:
     }
     source = rows(tmp_path, files)["micro-batch size"].source
     assert source.endswith("; overrides `4` (conf.yaml:5)")
-    assert rows(tmp_path, files, "zh")["每卡微批大小"].source.endswith("；覆盖了 `4` (conf.yaml:5)")
+    assert rows(tmp_path, files, "zh")["每卡微批大小"].source.endswith(
+        "；覆盖了 `4`（conf.yaml:5）"
+    )
 
 
 def test_candidates_of_an_undecided_branch_are_shown(tmp_path: Path) -> None:
