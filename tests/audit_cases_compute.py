@@ -465,7 +465,23 @@ LIGER = (
 
 FUSED = "torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)"
 APEX_ADAM = "FusedAdam(model.parameters(), lr=1e-5)"
+OPEN_ADAM = "torch.optim.AdamW(model.parameters(), lr=1e-5, **extra_args)"
+MAYBE_FUSED = "extra_args = dict(fused=True) if has_fused_kernel() else dict()"
+OFFLOADED = zero(2, offload_optimizer={"device": "cpu"})
 FUSION = (
+    Case(
+        "operator-fusion",
+        UNKNOWN,
+        "PyTorch, open keywords",
+        launched(decoder(optimizer=OPEN_ADAM, imports=MAYBE_FUSED)),
+    ),
+    Case(
+        "operator-fusion",
+        NA,
+        "ms-swift, offloaded",
+        {**swift("deepspeed ds.json --optim adamw_torch_fused"), "ds.json": OFFLOADED},
+        "offloaded",
+    ),
     Case("operator-fusion", ON, "PyTorch", launched(decoder(optimizer=FUSED)), "fused=True"),
     Case(
         "operator-fusion",

@@ -209,6 +209,16 @@ LARGE_BATCH = (
         photos(command="torchrun --nproc_per_node=8 train.py"),
         "512",
     ),
+    Case(
+        "large-batch-optimizer",
+        OFF,
+        "pytorch, unknown accumulation",
+        photos(
+            classes="accumulation_steps = count_steps()",
+            command="torchrun --nproc_per_node=8 train.py",
+        ),
+        "very large",
+    ),
     Case("large-batch-optimizer", NA, "swift", swift(SFT), "not needed"),
     Case("large-batch-optimizer", NA, "megatron-lm", megatron_lm(""), "256"),
 )

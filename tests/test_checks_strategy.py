@@ -71,7 +71,14 @@ for batch in train_loader:
 
 
 def test_large_batch_optimizers_are_for_large_batches() -> None:
-    small = hand_made(practices={"micro_batch_size": 8, "optimizer": "adamw_torch"}, processes=8)
+    small = hand_made(
+        practices={
+            "micro_batch_size": 8,
+            "gradient_accumulation_steps": 1,
+            "optimizer": "adamw_torch",
+        },
+        processes=8,
+    )
     assert status(small, "GPU602") is Status.NOT_APPLICABLE
     lamb = hand_made(practices={"optimizer": "lamb"})
     assert status(lamb, "GPU602") is Status.ENABLED

@@ -73,9 +73,10 @@ def global_batch(run: Run) -> Optional[int]:
     if isinstance(given, int) and given > 0:
         return given
     micro, count = number(run, "micro_batch_size"), data_ranks(run)
-    if micro is None or count is None:
+    accumulated = number(run, "gradient_accumulation_steps")
+    if micro is None or count is None or accumulated is None:
         return None
-    return int(micro * (number(run, "gradient_accumulation_steps") or 1) * count)
+    return int(micro * accumulated * count)
 
 
 def total_steps(run: Run) -> Optional[int]:

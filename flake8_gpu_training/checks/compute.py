@@ -310,9 +310,8 @@ def _unsloth(run: Run) -> Judgement:
 
 # --- GPU306 ---------------------------------------------------------------------------
 
-_FUSED_CALLS = (
-    ".FusedAdam",
-    ".FusedLAMB",
+_FUSED_STEPS = (".FusedAdam", ".FusedLAMB")
+_FUSED_LAYERS = (
     ".FusedLayerNorm",
     ".FusedRMSNorm",
     ".memory_efficient_attention",
@@ -366,39 +365,43 @@ def _advise_fused(run: Run, call: Call, setting: Setting, share: Optional[float]
     )
 
 
+def _may_be_fused(call: Call) -> bool:
+    """Whether arguments out of sight, or a value that is not known, may ask for it."""
+    fused = call.keywords.get("fused")
+    return call.is_open if fused is None else not known(fused.value)
+
+
+_OPEN_OPTIMIZER = Text(
+    "优化器的参数未全部读到，是否融合未知",
+    "arguments of the optimizer are unseen: whether it is fused is not known",
+)
+
+
 @of_training(alone=True)
 def _fusion(run: Run) -> Judgement:
     setting = run.practice("optimizer")
     name = text(run, "optimizer")
-    if name is not None and any(part in name for part in _FUSED_OPTIMIZERS):
-        return on(setting)
     library = next((p for p in _FUSED_LIBRARIES if run.value(p) is True), None)
     offloaded = run.value("offload_optimizer") in ("cpu", "nvme")
     made = _unfused_call(run)
     unfused = (name == "adamw_torch" or made is not None) and not offloaded
     if library is not None and (not unfused or library == "megatron"):
         return on(run.practice(library))
-    called = first_call(run, *_FUSED_CALLS) or next(
-        (c for c in calls(run, "torch.optim.AdamW", "torch.optim.Adam") if says(c, "fused", True)),
-        None,
-    )
-    if called is not None:
-        return seen(called)
-    deepspeed = run.deepspeed.get("optimizer.type") if run.deepspeed is not None else None
-    if deepspeed is not None and known(deepspeed.value) and deepspeed.value in ("Adam", "AdamW"):
-        note = f"DeepSpeed: {deepspeed.value} is FusedAdam"
-        return on(Setting("optimizer", deepspeed.value, deepspeed.location, note=note))
-    if not setting.known:
-        return cannot_tell(setting)
+    layers = first_call(run, *_FUSED_LAYERS)
+    if layers is not None:
+        return seen(layers)
+    if offloaded:
+        why = Text("优化器已卸载到 CPU", "the optimizer runs on the CPU, offloaded")
+        return cannot_apply(why)  # DeepSpeedCPUAdam updates the parameters there
+    decided = _fused_optimizer(run, setting)
+    if decided is not None:
+        return decided
     if made is not None:
         return _advise_fused(run, made, setting, None if library is None else 0.5)
     if name != "adamw_torch":
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)
-    if offloaded:
-        why = Text("优化器在 CPU 上运行", "the optimizer runs on the CPU, offloaded")
-        return cannot_apply(why)  # DeepSpeedCPUAdam updates the parameters there
     return advise(
         run,
         "one kernel updates all parameters instead of several a tensor",
@@ -408,6 +411,25 @@ def _fusion(run: Run) -> Judgement:
         at=setting,
         share=None if library is None else 0.5,
     )
+
+
+def _fused_optimizer(run: Run, setting: Setting) -> Optional[Judgement]:
+    """That the optimizer is fused, or that it cannot be told; None when it is not fused."""
+    name = text(run, "optimizer")
+    if name is not None and any(part in name for part in _FUSED_OPTIMIZERS):
+        return on(setting)
+    made = list(calls(run, "torch.optim.AdamW", "torch.optim.Adam"))
+    fused = next((call for call in made if says(call, "fused", True)), None)
+    called = first_call(run, *_FUSED_STEPS) or fused
+    if called is not None:
+        return seen(called)
+    if any(_may_be_fused(call) for call in made):
+        return cannot_tell(_OPEN_OPTIMIZER)
+    deepspeed = run.deepspeed.get("optimizer.type") if run.deepspeed is not None else None
+    if deepspeed is not None and known(deepspeed.value) and deepspeed.value in ("Adam", "AdamW"):
+        note = f"DeepSpeed: {deepspeed.value} is FusedAdam"
+        return on(Setting("optimizer", deepspeed.value, deepspeed.location, note=note))
+    return None if setting.known else cannot_tell(setting)
 
 
 _A = "general"

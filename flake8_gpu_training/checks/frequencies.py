@@ -184,7 +184,10 @@ def _logging(run: Run) -> Judgement:
     steps = number(run, "logging_steps")
     if steps is None or 0 < steps < 1 or algorithm(run) in ROLLOUT:
         return on(setting)
-    batches = steps * (number(run, "gradient_accumulation_steps") or 1)
+    accumulated = run.practice("gradient_accumulation_steps")
+    if steps < _LOGS and accumulated.name in run.profile and not accumulated.known:
+        return cannot_tell(accumulated)
+    batches = steps * (number(run, accumulated.name) or 1)
     if steps >= _LOGS or batches >= _LOGS:
         return on(setting) if steps >= _LOGS else _rare_enough(setting, batches)
     answer = advise(
