@@ -9,9 +9,12 @@ import pytest
 from checks_support import findings, hand_made, items_of, judged, runs_alone, runs_of, status
 
 from flake8_gpu_training.checks.base import Priority, Status
+from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.hardware import GPUS
 from flake8_gpu_training.runs.model import Hardware, Model, Run
+from flake8_gpu_training.verdicts import judge
 from report_builder.audits import AUDITS
+from report_builder.recommendations import recommend
 
 VISION = Model("Qwen/Qwen2.5-VL-7B-Instruct", "MLLM", 8_292_166_656, is_hf_family=True)
 
@@ -333,3 +336,97 @@ def test_a_collator_that_pads_for_a_flash_kernel_is_advised_flattening(
     text = PADDED.format(attention=repr(attention), arguments=arguments, collator=collator)
     runs = runs_alone(text, transformers="4.57.1")
     assert [found.location.line for found in findings(runs, "GPU507")] == expected
+
+
+DIRECT = """\
+import torch
+from torch.utils.data import DataLoader
+
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for batch in DataLoader(open("rows"), batch_size=8{more}):
+    loss = model(batch.cuda()).sum()
+    loss.backward()
+    optimizer.step()
+"""
+HELPER = """\
+import torch
+from torch.utils.data import DataLoader
+
+def make(rows, workers):
+    options = dict(num_workers=workers, pin_memory=True)
+    return DataLoader(rows, batch_size=8, **options)
+
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+for batch in make(open("rows"), {workers}):
+    loss = model(batch.cuda()).sum()
+    loss.backward()
+    optimizer.step()
+"""
+FITTED = """\
+import torch
+import lightning as L
+
+class Net(L.LightningModule):
+    def training_step(self, batch, index):
+        return self(batch).sum()
+
+rows = torch.utils.data.DataLoader(open("rows"), batch_size=8{more})
+L.Trainer(accelerator="gpu", devices=2).fit(Net(), {given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (DIRECT.format(more=""), 6),
+        (HELPER.format(workers=0), 6),
+        (FITTED.format(more="", given="rows"), 8),
+        (FITTED.format(more="", given="train_dataloaders=rows"), 8),
+    ],
+)
+def test_a_loader_is_found_wherever_it_is_made(tmp_path: Path, program: str, line: int) -> None:
+    (run,) = runs_of(tmp_path, {"train.py": program, "train.sh": "python train.py\n"})
+    answer = judged(run, "GPU501")
+    assert answer.status is Status.RECOMMENDED
+    assert [e.location.line for e in answer.evidence if e.location is not None] == [line]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        DIRECT.format(more=", num_workers=4"),
+        HELPER.format(workers=4),
+        FITTED.format(more=", num_workers=4", given="rows"),
+    ],
+)
+def test_its_workers_count_too(tmp_path: Path, program: str) -> None:
+    (run,) = runs_of(tmp_path, {"train.py": program, "train.sh": "python train.py\n"})
+    assert status(run, "GPU501") is Status.ENABLED
+
+
+def test_a_loader_given_for_validation_is_none_of_training(tmp_path: Path) -> None:
+    program = FITTED.format(more="", given="val_dataloaders=rows")
+    (run,) = runs_of(tmp_path, {"train.py": program, "train.sh": "python train.py\n"})
+    assert status(run, "GPU501") is Status.UNKNOWN
+
+
+def test_workers_that_a_file_sets_to_none_are_told_where_they_are_read(tmp_path: Path) -> None:
+    program = "import yaml\n" + DIRECT.format(more=', num_workers=cfg["workers"]').replace(
+        "model =", 'cfg = yaml.safe_load(open("conf.yaml"))\nmodel =', 1
+    )
+    files = {"train.py": program, "conf.yaml": "workers: 0\n", "train.sh": "python train.py\n"}
+    (run,) = runs_of(tmp_path, files)
+    workers, pinned = judged(run, "GPU501"), judged(run, "GPU502")
+    assert (workers.status, workers.findings[0].location.line) == (Status.RECOMMENDED, 8)
+    assert 'cfg["workers"] is 0' in workers.findings[0].message
+    assert (pinned.status, len(pinned.findings)) == (Status.RECOMMENDED, 1)
+
+
+def test_pinning_that_goes_with_the_workers_names_the_loader(tmp_path: Path) -> None:
+    files = {"train.py": DIRECT.format(more=""), "train.sh": "python train.py\n"}
+    (run,) = runs_of(tmp_path, files)
+    advice = recommend(judge(run, all_checks()))
+    places = {entry.code: [str(place) for place in entry.places] for entry in advice}
+    assert places["GPU501"] == places.get("GPU502", places["GPU501"]) == ["train.py:6"]

@@ -137,7 +137,7 @@ def _feeding(run: Run) -> Iterator[tuple[PythonFile, Call]]:
     """The constructors of loaders that feed training, with their files."""
     for file in _programs(run):
         for call in file.calls_to(*_LOADERS, _TIMM):
-            if _feeds_training(file, call) and _is_loaded_by(run, call):
+            if _feeds_training(run, file, call) and _is_loaded_by(run, call):
                 yield file, call
 
 
@@ -209,13 +209,17 @@ def _argument(call: Call, name: str) -> Optional[Argument]:
     return None
 
 
-def _feeds_training(file: PythonFile, call: Call) -> bool:
+def _feeds_training(run: Run, file: PythonFile, call: Call) -> bool:
     dataset = _argument(call, "dataset")
     names = (call.assigned_to, call.scope, dataset.text if dataset else "")
     if any(_EVALUATES.search(name) for name in names):
         return False
     name = call.assigned_to
     if name and any(loop.trains and loop.iterable == name for loop in file.loops):
+        return True
+    if _is_iterated_where_made(file, call) or _is_given_to_fit(file, call):
+        return True
+    if _is_made_for_training(run, call):
         return True
     if _is_timm(call):
         training = _argument(call, "is_training")
@@ -226,6 +230,58 @@ def _feeds_training(file: PythonFile, call: Call) -> bool:
     if shuffle is not None and shuffle.value is True:
         return True
     return sampler is not None or any("train" in name.lower() for name in names)
+
+
+def _is_iterated_where_made(file: PythonFile, call: Call) -> bool:
+    """Whether a training loop iterates the constructor itself: ``for x in DataLoader(...):``."""
+    return not call.assigned_to and any(
+        loop.trains
+        and _called(loop.iterable) == call.method
+        and 0 <= call.location.line - loop.location.line <= loop.iterable.count("\n")
+        for loop in file.loops
+    )
+
+
+def _called(text: str) -> str:
+    """Last name of the call that ``text`` begins with, or nothing."""
+    head = _CALLED.match(text)
+    return head.group(1) if head is not None else ""
+
+
+_CALLED = re.compile(r"(?:[\w.]+\.)?(\w+)\(")
+_FIT_KEYWORDS = ("train_dataloaders", "train_dataloader", "datamodule")
+
+
+def _is_given_to_fit(file: PythonFile, call: Call) -> bool:
+    """Whether a trainer's ``fit`` (Lightning's) gets the loader as its training data."""
+    for fit in file.calls:
+        if fit.method != "fit":
+            continue
+        given = [*fit.positional[:2], *(fit.keywords.get(name) for name in _FIT_KEYWORDS)]
+        for argument in given:
+            if argument is None:
+                continue
+            if call.assigned_to and argument.text == call.assigned_to:
+                return True
+            if argument.location == call.location:
+                return True
+    return False
+
+
+def _is_made_for_training(run: Run, call: Call) -> bool:
+    """Whether a function makes the loader whose result a training loop iterates."""
+    function = call.scope.rpartition(".")[2]
+    if not function:
+        return False
+    for file in _programs(run):
+        if any(loop.trains and _called(loop.iterable) == function for loop in file.loops):
+            return True
+        made = {other.assigned_to for other in file.calls if other.method == function} - {""}
+        if any(loop.trains and loop.iterable in made for loop in file.loops):
+            return True
+        if any(other.method == function and _is_given_to_fit(file, other) for other in file.calls):
+            return True
+    return False
 
 
 def _is_only_looked_at(file: PythonFile, call: Call) -> bool:
@@ -244,7 +300,12 @@ def _is_only_looked_at(file: PythonFile, call: Call) -> bool:
 
 def _hands_out_memory(file: PythonFile, call: Call) -> bool:
     dataset = _argument(call, "dataset")
-    return dataset is not None and bool(_IN_MEMORY & _makers(file, dataset.text))
+    if dataset is None:
+        return False
+    return bool(_IN_MEMORY & _makers(file, dataset.text)) or _TENSOR.match(dataset.text) is not None
+
+
+_TENSOR = re.compile(r"torch\.(?:zeros|ones|randn?|randint|arange|tensor)\(")
 
 
 def _is_in_memory(file: PythonFile, call: Call) -> bool:

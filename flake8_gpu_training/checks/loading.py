@@ -23,6 +23,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
     seen,
+    with_edits,
 )
 from flake8_gpu_training.checks._loaders import (
     Loader,
@@ -135,7 +136,8 @@ def _is_last_unpinned(run: Run, loader: Loader) -> bool:
 def _shown(loader: Loader, name: str = "") -> Evidence:
     argument = loader.argument(name) if name else None
     made = loader.call.method
-    shown = f"{made}({name}={argument.text})" if argument else f"{made}(...)"
+    written = "" if argument is None else argument.text or argument.value
+    shown = f"{made}({name}={written})" if argument else f"{made}(...)"
     return Evidence(shown, loader.location(name) if name else loader.call.location)
 
 
@@ -208,7 +210,9 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
         return _loader_on(loader, "num_workers") if workers != 1 else _one_worker(run, loader)
     argument = loader.argument("num_workers")
     if argument is not None and not argument.text.isidentifier() and argument.text != "0":
-        return cannot_tell(Text("num_workers 由参数给出", "num_workers is an option's value"))
+        if run.command is None:
+            return cannot_tell(Text("num_workers 由参数给出", "num_workers is an option's value"))
+        return _advise_option(run, loader, argument.text)
     parameters: dict[str, Any] = {"num_workers": WORKERS}
     if loader.on_gpu and loader.value("pin_memory", False) is False:
         parameters["pin_memory"] = True
@@ -223,6 +227,21 @@ def _loader_workers(run: Run, loader: Loader) -> Judgement:
         f"set num_workers={WORKERS} (4 to 8 per GPU process){extra}",
         _NO_WORKERS,
         _USE_WORKERS,
+    )
+
+
+def _advise_option(run: Run, loader: Loader, written: str) -> Judgement:
+    """The value comes from an option or a file, as the launch says: that is where to set it."""
+    return with_edits(
+        _advise_loader(
+            run,
+            loader,
+            {"num_workers": WORKERS},
+            "DataLoader loads in the main process while the GPU waits: "
+            f"{written} is 0, set it to {WORKERS} (4 to 8 per GPU process)",
+            _NO_WORKERS,
+            _USE_WORKERS,
+        )
     )
 
 
@@ -289,7 +308,8 @@ def _loader_pinned(run: Run, loader: Loader) -> Judgement:
             "give the DataLoader pin_memory=True and copy with non_blocking=True",
         ),
     )
-    return _silent(judgement) if loader.value("num_workers", 0) == 0 else judgement
+    advised = _loader_workers(run, loader).change
+    return _silent(judgement) if advised is not None and advised.edits else judgement
 
 
 def _silent(judgement: Judgement) -> Judgement:
