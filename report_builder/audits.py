@@ -93,7 +93,7 @@ _GENERAL = Audit(
                 ("mixed-precision", "混合精度", "Mixed precision"),
                 ("fp8-training", "FP8 训练", "FP8 training"),
                 ("activation-checkpointing", "激活重计算", "Activation checkpointing"),
-                ("cpu-nvme-offload", "CPU/NVMe 卸载", "CPU/NVMe offload"),
+                ("cpu-nvme-offload", "CPU 或 NVMe 卸载", "CPU/NVMe offload"),
                 ("gradient-accumulation", "梯度累积", "Gradient accumulation"),
             ),
         ),

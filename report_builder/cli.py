@@ -280,6 +280,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
 
 def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> str:
     """What was found, in a few lines."""
+    from report_builder.wording import run_text
 
     def t(zh: str, en: str) -> str:
         return zh if lang == "zh" else en
@@ -300,14 +301,14 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
             )
         )
     else:
-        lines.append(f"{t('主要运行：', 'Primary run: ')}{report.primary.id}")
+        lines.append(f"{t('主要运行：', 'Primary run: ')}{run_text(report.primary, lang)}")
     for audit in report.audits:
         share = "—" if audit.attainment is None else f"{audit.attainment:.0%}"
         lines.append(
             f"{audit.audit.heading.say(lang)}{t('：', ': ')}{audit.score:g}/{audit.maximum}"
             + t(
                 f"（达成度 {share}，无法静态判断 {audit.unknown} 项）",
-                f" (attainment {share}; items not told: {audit.unknown})",
+                f" (attainment {share}; {audit.unknown} undetermined)",
             )
         )
     total = len(report.recommendations)

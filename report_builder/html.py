@@ -98,7 +98,7 @@ def _chart(audit: ScoredAudit, lang: str) -> str:
         caption += (
             f"（达成度 {share}，无法静态判断 {audit.unknown} 项）"
             if chinese
-            else f" (attainment {share}; items not told: {audit.unknown})"
+            else f" (attainment {share}; {audit.unknown} undetermined)"
         )
     legend = (
         "条形为达成度（已得分 ÷ 可得分），右侧为得分/满分（达成度）"

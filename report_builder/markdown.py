@@ -15,7 +15,7 @@ from typing import Any, Optional
 import jinja2
 
 from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
-from flake8_gpu_training.facts import Location, Setting, Word, known
+from flake8_gpu_training.facts import Setting, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -39,6 +39,7 @@ from report_builder.wording import (
     nested_yaml,
     place_text,
     redacted,
+    run_text,
     source_text,
 )
 
@@ -72,7 +73,7 @@ _STATUS = {
     Status.RECOMMENDED: Text("建议启用", "recommended"),
     Status.DISABLED: Text("未启用", "off"),
     Status.NOT_APPLICABLE: Text("不适用", "does not apply"),
-    Status.UNKNOWN: Text("无法静态判断", "cannot be told"),
+    Status.UNKNOWN: Text("无法静态判断", "undetermined"),
 }
 _PRIORITY = {
     Priority.HIGH: Text("🔴 高优先级（预估提升 > 30%）", "🔴 High priority (expected gain > 30%)"),
@@ -235,9 +236,7 @@ class _View(RunWords):
             "offload_of": self.offload_of,
             "stage_of": self.stage_of,
             "place": lambda location: place_text(location, self.lang),
-            "run_name": lambda run: run.id.replace(
-                "<launch-command>:1", place_text(run.location, self.lang)
-            ),
+            "run_name": lambda run: run_text(run, self.lang),
             "priority_of": self.priority_of,
             "message_of": self.message_of,
         }
@@ -409,7 +408,7 @@ class _View(RunWords):
         if all(item.status is Status.NOT_APPLICABLE for item in category.items):
             return self.t("各项均不适用于本次运行", "nothing here applies to this run")
         if any(item.status is Status.UNKNOWN for item in category.items):
-            return self.t("无法静态判断", "cannot be told from the files")
+            return self.t("无法静态判断", "undetermined from the files")
         return self.t("可选项均未启用", "only optional items, none on")
 
     def evidence_of(self, item: ScoredItem) -> str:
@@ -417,7 +416,8 @@ class _View(RunWords):
         shown = [self._evidence(e) for e in item.evidence[:_LISTED_PLACES]]
         current = self.say(item.current)
         if current and not shown:
-            return cell(current)
+            # The row names the item already.
+            return cell(current.removeprefix(f"{self.say(item.title)}："))
         return "<br>".join(shown) or "—"
 
     def elsewhere_of(self, item: ScoredItem) -> str:
@@ -517,7 +517,7 @@ class _View(RunWords):
         if self.lang != "zh" or entry is None:
             return diagnostic.message
         title, told, written = entry.title.zh, diagnostic.told.zh, _written(diagnostic.change)
-        if told.startswith(title):
+        if told.removeprefix("改为").startswith(title):
             title, told = told, ""
         if not written or written in told:
             return f"{title}：{told}" if told else title
@@ -581,10 +581,7 @@ class _View(RunWords):
         if identifier in _ENGINES and run.framework != identifier:
             named = (run.settings[name] for name in sorted(run.settings))
             own = [s for s in named if s.known and _is_of_engine(s, identifier)]
-            return [
-                (code(s.name), code(str(s.value)), self._evidence(Evidence.of(s)))
-                for s in own
-            ]
+            return [(code(s.name), code(str(s.value)), self._evidence(Evidence.of(s))) for s in own]
         return [
             (
                 self.say(PRACTICE_NAMES[name]),

@@ -186,7 +186,7 @@ class RunWords:
             return self.t(
                 f"未设最大长度，按样本最长 {found.sample_length} token 估算；"
                 "更长的样本需要更多显存。",
-                f"No maximal length is set, so samples of up to {found.sample_length} tokens are "
+                f"No maximum length is set, so samples of up to {found.sample_length} tokens are "
                 "assumed; longer ones take more.",
             )
         if found.max_length == found.sample_length:

@@ -10,6 +10,7 @@ from typing import Optional
 from flake8_gpu_training.checks.base import Impact
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.secrets import MASK, is_secret, masked
 from report_builder.notes import chinese_note
 
@@ -46,6 +47,11 @@ def place_text(location: Location, lang: str) -> str:
     if location.path == "<launch-command>":
         return _COMMAND_LINE.say(lang)
     return str(location)
+
+
+def run_text(run: Run, lang: str) -> str:
+    """A run's id; of a run that only the command as given starts, that it is that command."""
+    return run.id.replace("<launch-command>:1", place_text(run.location, lang))
 
 
 def is_measured(impact: Impact) -> bool:

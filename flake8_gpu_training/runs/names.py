@@ -17,7 +17,7 @@ PRACTICE_NAMES: Mapping[str, Text] = MappingProxyType(
         "reentrant_checkpointing": Text("可重入式重计算", "re-entrant checkpointing"),
         "micro_batch_size": Text("每卡微批大小", "micro-batch size"),
         "gradient_accumulation_steps": Text("梯度累积步数", "gradient accumulation steps"),
-        "max_length": Text("最大序列长度", "maximal length"),
+        "max_length": Text("最大序列长度", "maximum sequence length"),
         "tuning": Text("微调方式", "tuning"),
         "quantization_method": Text("量化方法", "quantization method"),
         "quantization_bits": Text("量化位数", "quantization bits"),
