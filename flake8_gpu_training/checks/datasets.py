@@ -263,7 +263,7 @@ def _preprocessing(run: Run) -> Judgement:
         run,
         "one process tokenises the whole dataset before the first step",
         Text("单进程预处理", "one process preprocesses the dataset"),
-        Text("多进程预处理，缩短启动时间", "preprocess in parallel: a shorter start"),
+        Text("设置预处理进程数，缩短启动时间", "preprocess in parallel: a shorter start"),
         practices={"preprocessing_workers": PREPROCESSING_WORKERS},
         at=setting,
     )

@@ -28,12 +28,25 @@ def _judge(run: Run) -> Judgement:
     return Judgement(
         Status.RECOMMENDED,
         evidence=tuple(Evidence(one.setting.written, one.location) for one, _ in twice),
-        findings=tuple(Finding(one.location, _message(one, later)) for one, later in twice),
+        findings=tuple(
+            Finding(one.location, _message(one, later), told=_told(one, later))
+            for one, later in twice
+        ),
         current=Text(
             f"{earlier.name} 重复，仅最后一个生效",
             f"{earlier.name} is given twice, the last counts",
         ),
-        action=Text("删除其中一个", f"keep one: {_shown(earlier)} or {_shown(last)}"),
+        action=Text(
+            f"只保留一个：{_shown(earlier)} 或 {_shown(last)}",
+            f"keep one: {_shown(earlier)} or {_shown(last)}",
+        ),
+    )
+
+
+def _told(earlier: Written, last: Written) -> Text:
+    return Text(
+        f"`{_shown(earlier)}` 不生效，同一命令后面还有 `{_shown(last)}`；删除其中一个",
+        _message(earlier, last),
     )
 
 

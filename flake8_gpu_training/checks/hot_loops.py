@@ -55,7 +55,9 @@ def _judge(faults: Faults, said: Text, do: Text) -> Callable[[Run], Judgement]:
             return no_mistake()
         return Judgement(
             Status.RECOMMENDED,
-            evidence=tuple(Evidence(finding.message, finding.location) for finding in found),
+            evidence=tuple(
+                Evidence(f.message, f.location, Text(said.zh, f.message)) for f in found
+            ),
             findings=found,
             current=Text(f"{said.zh}（{len(every)} 处）", f"{said.en} ({len(every)} places)"),
             action=do,
@@ -521,7 +523,8 @@ CHECKS: tuple[Check, ...] = (
         _cache_releases,
         Text("每步释放显存缓存", "every step gives the cache back"),
         Text(
-            "删除；碎片问题设 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "删除 torch.cuda.empty_cache()；"
+            "碎片问题设 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
             "Remove it; against fragmentation set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         ),
         "Freeing memory synchronises, and the next step must ask the driver for it again. It "

@@ -9,6 +9,7 @@ from flake8_gpu_training.checks._judging import (
     cannot_apply,
     cannot_tell,
     of_training,
+    told,
 )
 from flake8_gpu_training.checks._programs import first_call
 from flake8_gpu_training.checks._storage import Stored, first, output, synthetic
@@ -32,7 +33,7 @@ def _storage_finding(run: Run, stored: Stored, message: str, said: Text, do: Tex
     return Judgement(
         Status.RECOMMENDED,
         evidence=stored.evidence,
-        findings=(Finding(place, message),),
+        findings=(Finding(place, message, told=told(said, do)),),
         current=said,
         action=do,
     )

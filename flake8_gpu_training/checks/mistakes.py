@@ -337,7 +337,8 @@ def _mismatches(run: Run) -> Iterator[Fault]:
             f'set it to "auto": DeepSpeed says {theirs.value}, {parameter} says {ours.value}, '
             "and the trainer refuses to start",
             Text(
-                f"DeepSpeed {dotted}={theirs.value} 与 {parameter}={ours.value} 不一致",
+                f"DeepSpeed {dotted}={theirs.value} 与 {parameter}={ours.value} 不一致，"
+                "训练器拒绝启动",
                 f"DeepSpeed {dotted}={theirs.value}, but {parameter}={ours.value}",
             ),
             Text('DeepSpeed 配置中改为 "auto"', 'write "auto" in the DeepSpeed config'),

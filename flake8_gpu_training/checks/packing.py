@@ -270,11 +270,12 @@ def _fixed_length(run: Run) -> Judgement:
     ]
     if not found:
         return no_mistake()
+    padded = Text("所有样本填充到固定最大长度", "every sample is padded to the maximum length")
     return Judgement(
         Status.RECOMMENDED,
-        evidence=tuple(Evidence(f.message.partition(":")[0], f.location) for f in found),
+        evidence=tuple(Evidence(f.message.partition(":")[0], f.location, padded) for f in found),
         findings=tuple(found),
-        current=Text("所有样本填充到固定最大长度", "every sample is padded to the maximum length"),
+        current=padded,
         action=Text(
             "改为按 batch 动态填充（DataCollatorWithPadding / DataCollatorForSeq2Seq）",
             "pad each batch to its own longest sample (DataCollatorWithPadding, "
