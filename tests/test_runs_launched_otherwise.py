@@ -156,3 +156,42 @@ def test_a_quoted_variable_is_one_value_whatever_it_holds(runs_in: MakeRuns) -> 
     script = 'N="first run"\n[ -n "$1" ] && N="run --bf16"\npython train.py --run_name "$N"\n'
     (run,) = runs_in(train__py=PARSED, run__sh=script)
     assert "bf16" not in run.settings
+
+
+# --- what a scheduler tells each process -----------------------------------------------------
+
+JOB = """\
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
+srun python train.py
+"""
+LIGHTNING = """\
+import os
+import lightning.pytorch as pl
+nodes = int(os.environ.get("SLURM_NNODES", "1"))
+trainer = pl.Trainer(devices=4, num_nodes=nodes, strategy="ddp" if nodes > 1 else "auto",
+                     accumulate_grad_batches=8 // int(os.environ.get("SLURM_NTASKS", 1)))
+trainer.fit(model)
+"""
+
+
+def test_variables_of_a_scheduler_are_never_at_the_defaults_of_a_script(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(train__sbatch=JOB, train__py=LIGHTNING)
+    for name in ("num_nodes", "strategy", "accumulate_grad_batches"):
+        assert told(run.settings[name].value) in (UNKNOWN, {"num_nodes": 2}.get(name))
+    assert told(run.practice("gradient_accumulation_steps").value) == UNKNOWN
+
+
+# --- carriage returns ------------------------------------------------------------------------
+
+
+def test_flags_behind_a_carriage_return_do_not_reach_the_program(runs_in: MakeRuns) -> None:
+    script = (
+        "torchrun \\\r\n  --nproc_per_node 4 \\\r\n  train.py \\\r\n  --lr 2 \\\r\n  --bf16\r\n"
+    )
+    (run,) = runs_in(run__sh=script, train__py=TRAINER)
+    assert size(run)[0] == UNKNOWN
+    assert told(run.settings["learning_rate"].value) == UNKNOWN
+    assert told(run.practice("precision").value) == UNKNOWN

@@ -48,6 +48,8 @@ LAUNCHERS_OWN = frozenset(
     """.split()  # noqa: SIM905
 )
 """Environment variables that a launcher sets for each process."""
+SCHEDULERS_OWN = ("SLURM_", "SLURMD_", "OMPI_", "PMI_", "PMIX_", "PBS_", "LSB_")
+"""So begins what a scheduler or MPI gives each process; who submits it may be out of sight."""
 
 _DICTS = frozenset(
     """

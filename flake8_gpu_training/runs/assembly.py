@@ -42,7 +42,7 @@ from flake8_gpu_training.runs.configured import (
 )
 from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.hydra import Composition, composed
-from flake8_gpu_training.runs.launchers import Launch, of_unseen
+from flake8_gpu_training.runs.launchers import Launch, of_unseen, without_values
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
 from flake8_gpu_training.runs.lightning_cli import Sign, wired
 from flake8_gpu_training.runs.model import (
@@ -87,6 +87,7 @@ from flake8_gpu_training.runs.settings import (
     rank,
     renamed,
 )
+from flake8_gpu_training.sources._shell_text import CRLF
 
 _KEY_VALUE = frozenset({"llamafactory", "flow_factory", "generic"})
 _DEEPSPEED_NAMES = (
@@ -163,6 +164,9 @@ class Assembly:
 
     def of_launch(self, launch: Launch, origins: Origins) -> list[Run]:
         """The runs that a launch starts: none when what it starts neither trains nor serves."""
+        own = self.reach.project.read(launch.command.location.path)
+        if isinstance(own, ScriptFile) and _breaks(launch.command, own):
+            launch = without_values(launch)
         if launch.program:
             return [self._program_run(launch, origins)]
         if launch.script is None:
@@ -833,6 +837,15 @@ def _configured(entry: Entry, outcome: Outcome) -> Entry:
     filled = filled_call(entry.constructor, outcome)
     is_open = entry.is_open and (filled.is_open or not entry.constructor.is_open)
     return dataclasses.replace(entry, constructor=filled, is_open=is_open)
+
+
+def _breaks(command: Command, script: ScriptFile) -> bool:
+    """Whether bash ends a command at its first line: a carriage return follows the backslash."""
+    if command.end is None or command.end.path != script.path:
+        return False
+    if command.end.line == command.location.line:
+        return False
+    return any(problem.message == CRLF for problem in script.problems)
 
 
 def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:

@@ -410,7 +410,7 @@ class Follower(Statements):
             return self.own_environment[name]
         setting = self.world.environment.get(name)
         if setting is None:
-            return None
+            return Unknown(name) if name.startswith(library.SCHEDULERS_OWN) else None
         return setting.value if isinstance(setting.value, Unknown) else str(setting.value)
 
     def flag(self, name: str, text: str) -> Any:

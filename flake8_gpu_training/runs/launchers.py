@@ -199,6 +199,14 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
     return None
 
 
+def without_values(launch: Launch) -> Launch:
+    """``launch`` with nothing known but what it starts: its flags never reach the program."""
+    lost = Unknown("the command is cut short before its flags")
+    options = {n: dataclasses.replace(s, value=lost) for n, s in launch.options.items()}
+    words = (Word(lost, launch.command.location, "$@", True),)
+    return dataclasses.replace(launch, options=options, arguments=words, is_open=True)
+
+
 def _known_as(launch: Launch, framework: str, kind: RunKind) -> Launch:
     return dataclasses.replace(
         launch, program=framework, framework=framework, kind=kind, subcommand="train"

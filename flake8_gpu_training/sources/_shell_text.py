@@ -8,6 +8,8 @@ from ..facts import Location, Problem, ProblemKind
 
 MAX_SIZE = 400_000
 """Longest text, in characters, that is read; the rest is left out."""
+CRLF = "lines end in CRLF: bash takes the carriage returns for text"
+"""Message of the problem that a script with such lines has."""
 
 
 def decoded(
@@ -37,8 +39,7 @@ def decoded(
         text = text[:MAX_SIZE]
     if "\r\n" in text:
         if not takes_crlf:
-            message = "lines end in CRLF: bash takes the carriage returns for text"
-            problems.append(Problem(ProblemKind.ENCODING, message, start))
+            problems.append(Problem(ProblemKind.ENCODING, CRLF, start))
         # Columns stay the same.
         text = text.replace("\r\n", "\n")
     return text.replace("\0", " ")
