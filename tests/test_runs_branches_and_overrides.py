@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from checks_support import judged
 
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.project import Project
@@ -292,3 +293,56 @@ Old().train()
     calls = {call.method for file in run_of(text).python for call in file.calls}
     assert "checkpoint" in calls
     assert "compile" not in calls
+
+
+# --- trainers of the project -------------------------------------------------------------------
+
+OVERRIDES = """\
+class Own(Trainer):
+    def create_optimizer(self):
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        return self.optimizer
+
+    def get_train_dataloader(self):
+        return torch.utils.data.DataLoader(
+            self.train_dataset, batch_size=32, num_workers=0, pin_memory=True
+        )
+
+
+Own(model, args).train()
+"""
+
+
+def test_what_a_trainer_of_the_project_overrides_is_not_what_the_arguments_say(
+    run_of: MakeRun,
+) -> None:
+    run = run_of(HEAD + OVERRIDES)
+    assert _candidates(run.practice("micro_batch_size").value) == {32}
+    assert _candidates(run.practice("dataloader_workers").value) == {0}
+    assert _candidates(run.practice("pin_memory").value) == {True}
+    assert _candidates(run.practice("optimizer").value) == {"sgd"}
+    messages = [finding.message for finding in judged(run, "GPU501").findings]
+    assert messages
+    assert not any("dataloader_num_workers" in message for message in messages)
+
+
+def test_an_override_that_keeps_to_the_arguments_changes_nothing(run_of: MakeRun) -> None:
+    text = """\
+class Own(Trainer):
+    def get_train_dataloader(self):
+        return torch.utils.data.DataLoader(
+            self.train_dataset,
+            batch_size=self._train_batch_size,
+            num_workers=self.args.dataloader_num_workers,
+        )
+
+    def create_optimizer(self):
+        return super().create_optimizer()
+
+
+Own(model, args).train()
+"""
+    run = run_of(HEAD + text)
+    assert run.practice("micro_batch_size").value == 4
+    assert run.practice("dataloader_workers").value == 0
+    assert isinstance(run.practice("optimizer").value, str)

@@ -23,6 +23,7 @@ from flake8_gpu_training.frameworks.reading import (
     version_of,
     warmup,
 )
+from flake8_gpu_training.frameworks.trainer_overrides import overridden
 from flake8_gpu_training.runs.model import Run, RunKind
 
 _ARGS = "transformers 4.46.3 to 5.24.0 training_args.py"
@@ -273,6 +274,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_training(run, spelled))
     found.update(_algorithm(run))
     found.update(_grouping(spelled))
+    found.update(overridden(run))
     found.update(data_parallel(run, merged(found, spelled)))
     found.update(_unused(run, spelled, merged(found, spelled)))
     return found
