@@ -7,10 +7,12 @@ from typing import Any, Callable
 
 import pytest
 
+from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.verdicts import judge
 
 MakeRuns = Callable[..., tuple[Run, ...]]
 TRAINER = """\
@@ -195,3 +197,18 @@ def test_flags_behind_a_carriage_return_do_not_reach_the_program(runs_in: MakeRu
     assert size(run)[0] == UNKNOWN
     assert told(run.settings["learning_rate"].value) == UNKNOWN
     assert told(run.practice("precision").value) == UNKNOWN
+
+
+# --- where the shell's lines are written -----------------------------------------------------
+
+
+def test_an_export_is_advised_at_the_command_that_starts_the_run(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINER, encoding="utf-8")
+    command = "torchrun --nnodes 2 --nproc_per_node 8 train.py --bf16"
+    (tmp_path / "run.sh").write_text(f"#!/bin/bash\n{command}\n", encoding="utf-8")
+    (run,) = find_runs(Project.open(tmp_path))
+    asked = [check for check in all_checks() if check.code in ("GPU401", "GPU404")]
+    found = {verdict.check.code: verdict.judgement for verdict in judge(run, asked)}
+    places = {code: str(j.findings[0].location) for code, j in found.items() if j.findings}
+    assert places == {"GPU401": "run.sh:2", "GPU404": "run.sh:2"}
+    assert all(j.change is not None and "export NCCL" in j.change.text for j in found.values())

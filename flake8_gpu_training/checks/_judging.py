@@ -25,7 +25,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, Import, Origin, ProblemKind, Setting, Unknown
+from flake8_gpu_training.facts import Call, Import, Location, Origin, ProblemKind, Setting, Unknown
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -108,6 +108,12 @@ def _untold(setting: Setting) -> Text:
     )
 
 
+def _shell_place(run: Run, snippet: Snippet) -> Optional[Location]:
+    """Where a line for the shell is written: the command that starts the run."""
+    is_line = snippet.language == "bash" and snippet.text.startswith("export ")
+    return run.command.location if is_line and run.command is not None else None
+
+
 def advise(
     run: Run,
     reason: str,
@@ -143,7 +149,10 @@ def advise(
         message = f"{snippet.instruction}: {reason}"
     else:
         return off(_NO_WAY)
-    location = at.location if at is not None and at.location is not None else run.place.location
+    location = at.location if at is not None else None
+    if location is None and parameters is None and snippet is not None:
+        location = _shell_place(run, snippet)
+    location = location or run.place.location
     shown = (Evidence.of(at),) if at is not None else ()
     return Judgement(
         Status.RECOMMENDED if share is None else Status.PARTIAL,
