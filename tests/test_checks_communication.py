@@ -215,3 +215,18 @@ def test_accelerates_search_for_unused_parameters_is_told(tmp_path: Path) -> Non
 
 def test_lightning_without_the_search_is_left_alone(tmp_path: Path) -> None:
     assert findings(runs_of(tmp_path, lightning('devices=8, strategy="ddp"')), "GPU405") == []
+
+
+@pytest.mark.parametrize(("stage", "said"), [(1, "after the backward pass"), (3, "blocks the")])
+def test_when_gradients_are_reduced_without_overlap(stage: int, said: str, tmp_path: Path) -> None:
+    (run,) = runs_of(
+        tmp_path,
+        {
+            "train.sh": "deepspeed --num_gpus 8 train.py --deepspeed ds.json\n",
+            "train.py": "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+            "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+            "Trainer(model, args, train_dataset=data).train()\n",
+            "ds.json": f'{{"zero_optimization": {{"stage": {stage}, "overlap_comm": false}}}}',
+        },
+    )
+    assert said in judged(run, "GPU402").findings[0].message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,6 +190,52 @@ def test_offload_without_need_is_partial() -> None:
 def test_offload_on_unknown_hardware_is_trusted() -> None:
     practices = {**LORA, "zero_stage": 2, "offload_optimizer": "cpu", "max_length": 2048}
     assert status(hand_made(processes=8, practices=practices), "GPU204") is Status.ENABLED
+
+
+_OFFLOADED = """\
+{
+  "zero_optimization": {
+    "stage": 3,
+    "offload_optimizer": {
+      "device": "cpu"
+    },
+    "offload_param": {"device": "cpu"}
+  }
+}
+"""
+
+
+def _offloaded(gpu: str) -> dict[str, str]:
+    command = (
+        "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora "
+        "--gradient_checkpointing false --max_length 4096 --deepspeed ds.json --dataset d.jsonl\n"
+    )
+    return {"train.sh": f"#!/bin/bash\n# 4 * {gpu}\n{command}", "ds.json": _OFFLOADED}
+
+
+def test_offload_that_a_gpu_of_a_comment_does_without_is_deleted(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, _offloaded("A100-80G"))
+    answer = judged(run, "GPU204")
+    (found,) = answer.findings
+    assert (answer.status, answer.share, str(found.location)) == (Status.PARTIAL, 0.5, "ds.json:5")
+    assert found.message.startswith("delete offload_optimizer and offload_param")
+    assert found.change is not None
+    assert [(edit.location.line, edit.old, edit.new) for edit in found.change.edits] == [
+        (5, '"cpu"', '"none"'),
+        (7, '"cpu"', '"none"'),
+    ]
+
+
+def test_offload_that_leaves_little_room_is_kept(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, _offloaded("RTX 4090"))
+    assert judged(run, "GPU204").status is Status.ENABLED
+
+
+def test_nothing_is_recomputed_where_the_worst_case_leaves_room(tmp_path: Path) -> None:
+    (roomy,) = runs_of(tmp_path / "roomy", _offloaded("A100-80G"))
+    assert judged(roomy, "GPU203").status is Status.DISABLED
+    (tight,) = runs_of(tmp_path / "tight", _offloaded("RTX 4090"))
+    assert judged(tight, "GPU203").status is Status.RECOMMENDED
 
 
 def test_small_batches_are_advised_accumulation() -> None:

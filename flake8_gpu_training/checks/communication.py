@@ -128,12 +128,19 @@ def _overlap(run: Run) -> Judgement:
     change = replacement(run.deepspeed, "zero_optimization.overlap_comm", True)
     return advise(
         run,
-        "gradients are reduced after the backward pass instead of during it",
+        _AFTER_BACKWARD if number(run, "zero_stage") == 1 else _BLOCKS_BACKWARD,
         Text("DeepSpeed 配置中 overlap_comm 未开启", "overlap_comm is off in the DeepSpeed config"),
         Text("在 zero_optimization 中设置 overlap_comm: true", "set overlap_comm: true"),
         snippet=Snippet('set "overlap_comm": true', change.text, change.language, change.edits),
         at=setting if setting.explicit else _section(run.deepspeed),
     )
+
+
+# Stage 1 reduces once the backward pass is done, stages 2 and 3 in its hooks, on the stream that
+# computes (deepspeed 0.19.8 runtime/zero/stage_1_and_2.py, reduce_gradients and average_tensor;
+# stage3.py, reduce_and_partition_stream).
+_AFTER_BACKWARD = "gradients are reduced after the backward pass instead of during it"
+_BLOCKS_BACKWARD = "gradients are reduced on the compute stream, which blocks the backward pass"
 
 
 def _is_piped(run: Run) -> bool:

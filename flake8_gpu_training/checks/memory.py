@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -30,7 +31,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.checks.sharding import lighter_fit
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import MemoryEstimate, estimate
@@ -81,7 +82,7 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     if length is not None and length < _LONG and (size < _LARGE_BILLIONS or setting.explicit):
         return off(Text("序列短，无需激活重计算", "short sequences, not needed"), setting)
     held = estimate(run)
-    if held is not None and held.fits is True and not run.hardware.weak:
+    if held is not None and held.fits is True and (not run.hardware.weak or _has_room(run, held)):
         return off(Text("不重计算也放得下", "the activations fit as they are"), setting)
     if run.value("megatron") is True and not setting.explicit and not _is_short(held):
         return off(Text("Megatron 切分激活，是否不足未知", "Megatron splits the activations"))
@@ -110,6 +111,15 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
         at=setting,
         priority=Priority.HIGH if long else Priority.MEDIUM,
     )
+
+
+_ROOM = 0.8  # of the GPU's memory; above it a worst case that fits is close
+
+
+def _has_room(run: Run, held: MemoryEstimate) -> bool:
+    """Whether even the worst case leaves room: true also of a GPU that only a comment names."""
+    memory = memory_gib(run)
+    return memory is not None and held.high <= _ROOM * memory
 
 
 def _is_short(held: Optional[MemoryEstimate]) -> bool:
@@ -210,6 +220,9 @@ def _offload_is_on(run: Run, setting: Setting) -> Judgement:
     fit = lighter_fit(run)
     if fit is not None and not fit.offload:
         return replace(_advise_no_offload(run, setting, fit.states), findings=(), change=None)
+    held = _without_offload(run)
+    if held is not None and _has_room(run, held):
+        return _advise_deletion(run, setting, held)
     if lowest_fit(run) is not None or run.value("rollout_engine", "none") not in ("none", None):
         return on(setting)
     states, memory, length = _sharded_states(run), memory_gib(run), number(run, "max_length")
@@ -235,7 +248,7 @@ def _advise_no_offload(run: Run, setting: Setting, states: float) -> Judgement:
             f"offloaded, though about {states:.0f} GiB a GPU would do",
         ),
         Text("去掉 CPU 卸载", "drop the offload"),
-        parameters=_without_offload(run),
+        parameters=_lighter_preset(run),
         snippet=Snippet("drop the CPU offload", '"offload_optimizer": {"device": "none"}', "json"),
         at=setting,
         share=0.5,
@@ -247,10 +260,49 @@ def _advise_no_offload(run: Run, setting: Setting, states: float) -> Judgement:
 _OFFLOADED = '"offload_optimizer": {"device": "cpu", "pin_memory": true}'
 
 
-def _without_offload(run: Run) -> Optional[dict[str, str]]:
+def _lighter_preset(run: Run) -> Optional[dict[str, str]]:
     if run.framework != "swift":
         return None
     return {"deepspeed": f"zero{int(number(run, 'zero_stage') or 2)}"}
+
+
+def _without_offload(run: Run) -> Optional[MemoryEstimate]:
+    """What the run would hold with its states on the GPU, sharded as they are."""
+    if run.model.kind != "LLM" or run.deepspeed is None:
+        return None  # what a vision tower holds is not estimated
+    kept = {name: Setting(name, "none", None, Origin.DERIVED) for name in _OFFLOADS}
+    return estimate(replace(run, profile={**run.profile, **kept}))
+
+
+def _advise_deletion(run: Run, setting: Setting, held: MemoryEstimate) -> Judgement:
+    """The sections of the DeepSpeed file that move states which the GPU could keep."""
+    assert run.deepspeed is not None
+    used = [name for name in _OFFLOADS if text(run, name) not in (None, "none")]
+    names, memory = " and ".join(used), memory_gib(run) or 0.0
+    changes = [
+        replacement(run.deepspeed, f"zero_optimization.{name}.device", "none") for name in used
+    ]
+    edits = tuple(edit for change in changes for edit in change.edits)
+    how = f"at most {held.high:.0f} of {memory:.0f} GiB a GPU"
+    return advise(
+        run,
+        f"the run fits without ({how}), and every step moves these states over PCIe",
+        Text(
+            f"已卸载到 CPU，但不卸载也放得下（每卡最多 {held.high:.0f} / {memory:.0f} GiB）",
+            f"offloaded, though it fits without: {how}",
+        ),
+        Text("删除卸载配置（或将 device 设为 none）", "delete the sections, or set device to none"),
+        snippet=Snippet(
+            f"delete {names} (or set device to none)",
+            "\n".join(f'"{name}": {{"device": "none"}}' for name in used),
+            "json",
+            edits if len(edits) == len(used) else (),
+        ),
+        at=setting,
+        share=0.5,
+        priority=Priority.MEDIUM,
+        impact=by_class(Priority.MEDIUM, sources.ZERO_OFFLOAD),
+    )
 
 
 # --- GPU205 ---------------------------------------------------------------------------
@@ -327,7 +379,7 @@ CHECKS: tuple[Check, ...] = (
         "they take more memory than the model.",
         fix="Turn on gradient checkpointing: only the layers' inputs are kept.",
         ignore="When the run fits with the batch size it needs: recomputing costs 20-30 % "
-        "of the step time.",
+        "of the step time. Where the memory estimate says that it fits, it is not recommended.",
         items=(
             Item(_A, "C", "activation-checkpointing", 1),
             Item(_S, "C", "gradient-checkpointing", 1),
