@@ -295,7 +295,10 @@ def _half_words(program: _Program) -> tuple[str, ...]:
         call for call in program.calls if call not in casts
     )
     bound = " ".join(
-        str(setting.value) for file in program.run.python for setting in file.bindings.values()
+        str(setting.value)
+        for file in program.run.python
+        for setting in file.bindings.values()
+        if setting.known
     )
     return tuple(word for word in _HALF_WORDS if word not in theirs or word in bound.lower())
 
@@ -474,6 +477,12 @@ def _recompute(program: _Program, found: Mapping[str, Setting]) -> dict[str, Set
         call = next(
             (c for c in program.named("checkpoint") if c.name.startswith("torch.utils")), None
         )
+    prepared = program.first("prepare_model_for_kbit_training")
+    if call is None and prepared is not None and not prepared.is_open:
+        told = _keyword(prepared, "use_gradient_checkpointing", position=1)
+        value = True if told is None else told.value  # on unless told (peft/utils/other.py)
+        name = "gradient_checkpointing"
+        return {name: _given(name, value, prepared, told)}
     if call is not None:
         result.update(
             _switched(
@@ -529,6 +538,9 @@ def _attention(program: _Program, found: Mapping[str, Setting]) -> dict[str, Set
     values = {_kernel(call) for call in kernels}
     if "attention" in found and found["attention"].explicit:
         return {}
+    if all(call.conditions for call in kernels):
+        reason = f"it depends on {kernels[0].conditions[-1].text or 'a branch'}"
+        return {"attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])}
     if len(values) == 1:
         return {"attention": _given("attention", values.pop(), kernels[0])}
     # A flash kernel with SDPA as what is left when it cannot be had.
