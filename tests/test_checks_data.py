@@ -430,3 +430,23 @@ def test_pinning_that_goes_with_the_workers_names_the_loader(tmp_path: Path) -> 
     advice = recommend(judge(run, all_checks()))
     places = {entry.code: [str(place) for place in entry.places] for entry in advice}
     assert places["GPU501"] == places.get("GPU502", places["GPU501"]) == ["train.py:6"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import datasets\nrows = datasets.Dataset.from_list(read())", Status.ENABLED),
+        ("class Rows(torch.utils.data.Dataset):\n    pass\nrows = Rows()", Status.UNKNOWN),
+    ],
+)
+def test_a_trainer_has_arrow_tables_only_where_datasets_makes_them(
+    tmp_path: Path, source: str, expected: Status
+) -> None:
+    program = (
+        "import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+        f"{source}\nmodel = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-3B')\n"
+        "args = TrainingArguments('out', bf16=True)\n"
+        "Trainer(model=model, args=args, train_dataset=rows).train()\n"
+    )
+    (run,) = runs_of(tmp_path, {"train.py": program, "train.sh": "python train.py\n"})
+    assert status(run, "GPU505") is expected

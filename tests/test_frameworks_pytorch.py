@@ -320,3 +320,13 @@ def test_every_read_practice_has_its_place() -> None:
     assert setting.location is not None
     assert setting.location.line == 7
     assert "bfloat16" in setting.note
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"), [("", True), (", use_gradient_checkpointing=False", False)]
+)
+def test_the_preparation_of_quantized_models_recomputes_activations(
+    more: str, expected: bool
+) -> None:
+    line = f"import peft\nmodel = peft.prepare_model_for_kbit_training(model{more})"
+    assert values(plain(line)).get("gradient_checkpointing") is expected

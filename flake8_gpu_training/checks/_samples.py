@@ -99,3 +99,22 @@ def _tokenizes(file: PythonFile, function: Argument) -> bool:
     if "tokenizer(" in function.text or re.match(r"_?(?:tokenize|preprocess|encode)", name):
         return True
     return any(call.scope.rpartition(".")[2] == name for call in tokenizer_calls(file))
+
+
+# Frameworks that load the data themselves, with Hugging Face datasets.
+_LOADS_DATASETS = ("swift", "llamafactory", "flow_factory")
+
+
+def keeps_samples_in_arrow(run: Run) -> bool:
+    """Whether Hugging Face datasets is known to hold the samples.
+
+    Transformers' Trainer takes any dataset: the program has to make one of that library, or
+    have no code of its own in sight (a recipe that TRL's scripts load).
+    """
+    if run.framework != "hf_trainer":
+        return run.framework in _LOADS_DATASETS
+    if not run.python:
+        return run.command is not None and run.command.name.rpartition("/")[2] == "trl"
+    if imports(run, "datasets") is not None:
+        return True
+    return first_call(run, "datasets.load_dataset", "datasets.load_from_disk") is not None

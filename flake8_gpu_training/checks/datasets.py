@@ -23,6 +23,7 @@ from flake8_gpu_training.checks._samples import (
     IN_MEMORY,
     decodes_images,
     held_in_memory,
+    keeps_samples_in_arrow,
     opened_per_sample,
     streaming_call,
     tokenized_by_map,
@@ -71,7 +72,6 @@ _MERGED = (
     "h5py",
     "tfrecord",
 )
-_ARROW = ("swift", "llamafactory", "hf_trainer", "flow_factory")
 _CONTAINER = re.compile(
     r"(?i)\.(?:parquet|arrow|feather|tar|tfrecords?|record|lmdb|h5|hdf5|jsonl?|csv|tsv|bin|beton)"
     r"(?:\.(?:gz|zst|bz2))?$"
@@ -99,7 +99,7 @@ def _small_files(run: Run) -> Judgement:
         return seen(table)
     if run.value("pretokenized") is True:
         return on(run.practice("pretokenized"))
-    if run.framework in _ARROW and is_text(run):
+    if keeps_samples_in_arrow(run) and is_text(run):
         return on("Hugging Face datasets keeps the samples in Arrow tables")
     container = next((s for s in storage.data(run) if _CONTAINER.search(s.path)), None)
     if container is not None and is_text(run):

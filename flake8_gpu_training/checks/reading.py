@@ -24,6 +24,7 @@ from flake8_gpu_training.checks._samples import (
     IN_MEMORY,
     decodes_images,
     held_in_memory,
+    keeps_samples_in_arrow,
     opened_per_sample,
     streaming_call,
 )
@@ -50,8 +51,6 @@ from flake8_gpu_training.facts import Call
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
-_ARROW = ("swift", "llamafactory", "hf_trainer", "flow_factory")
-
 
 @of_training(alone=True)
 def _reading(run: Run) -> Judgement:
@@ -74,7 +73,7 @@ def _reading(run: Run) -> Judgement:
         return loaded
     if run.value("megatron") is True and run.value("pretokenized") is True:
         return _of_megatron(run)
-    if run.framework in _ARROW or first_call(run, "datasets.load_dataset") is not None:
+    if keeps_samples_in_arrow(run) or first_call(run, "datasets.load_dataset") is not None:
         return on("Hugging Face datasets memory-maps its Arrow tables", "mapped")
     if first_call(run, ".ImageFolder", ".DatasetFolder") or opened_per_sample(run) is not None:
         return cannot_apply(

@@ -512,7 +512,17 @@ def _enabling_call(run: Run) -> Optional[Call]:
     for _, call in _calls(run):
         if call.method in ("gradient_checkpointing_enable", "activation_checkpointing_enable"):
             return call
+        if call.method == "prepare_model_for_kbit_training" and not _leaves_activations(call):
+            return call
     return None
+
+
+def _leaves_activations(call: Call) -> bool:
+    """Whether PEFT's preparation is told not to recompute; it does unless told (utils/other.py)."""
+    told = call.keywords.get("use_gradient_checkpointing")
+    if told is None:
+        return call.is_open or len(call.positional) > 1
+    return not known(told.value) or truth(told.value) is not True
 
 
 def _from_call(name: str, value: Any, call: Call) -> Setting:
