@@ -477,7 +477,9 @@ def _checkpointing(
             return {"gradient_checkpointing": practice("gradient_checkpointing", value, own)}
         called = _enabling_call(run)
         if called is not None and not result:
-            result["gradient_checkpointing"] = _from_call("gradient_checkpointing", True, called)
+            depends = "it depends on a branch"
+            value = Unknown(depends, (True,)) if called.conditions else True
+            result["gradient_checkpointing"] = _from_call("gradient_checkpointing", value, called)
     value = nested(run, "gradient_checkpointing_kwargs", "use_reentrant") or nested(
         run, "activation_checkpointing_kwargs", "use_reentrant"
     )
@@ -582,7 +584,11 @@ def _is_name(value: Any) -> bool:
 
 def _named_model(run: Run) -> dict[str, Setting]:
     """A TRL trainer that is given a model's name loads it with Transformers' own default."""
-    if run.is_open or find(run, "model_init_kwargs") is not None:
+    told = find(run, "model_init_kwargs")
+    others = told is None or (
+        isinstance(told.value, Mapping) and "attn_implementation" not in told.value
+    )
+    if run.is_open or not others:
         return {}
     for _, call in _calls(run):
         if not call.name.startswith("trl.") or not call.method.endswith("Trainer"):
