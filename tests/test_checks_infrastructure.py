@@ -66,6 +66,20 @@ def test_checkpoints_every_few_steps_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (saving(20, tuning="lora"), "adapters only"),
+        (saving(20, max_steps=200), "10 in the whole run"),
+        (saving(50), "below 50"),
+    ],
+)
+def test_a_short_interval_that_is_fine_says_why(run: Run, said: str) -> None:
+    answer = judged(run, "GPU803")
+    assert answer.status is Status.ENABLED
+    assert said in answer.current.en
+
+
+@pytest.mark.parametrize(
     "run",
     [
         saving(500),

@@ -54,6 +54,7 @@ def _stands_in_step(call: Call) -> bool:
 
 _OFTEN = 50  # steps between checkpoints of all weights
 _OFTEN_ADAPTERS = 10
+_HUNDREDS = 100
 _FEW = 10  # checkpoints in all that no interval is too short for
 _MANY = 100
 _SEVERAL = 5
@@ -80,7 +81,12 @@ def _checkpoints(run: Run) -> Judgement:
         return cannot_apply(_NEVER) if _never_saves(run) else on(setting)
     total = total_steps(run)
     if not _saves_often(run, steps, total):
-        return on(setting)
+        answer = on(setting)
+        return (
+            answer
+            if steps >= _HUNDREDS
+            else replace(answer, current=_why_enough(run, steps, total))
+        )
     return advise(
         run,
         f"the GPUs wait for a checkpoint {_every(steps)}{_in_all(steps, total)}",
@@ -102,6 +108,23 @@ def _saves_often(run: Run, steps: float, total: Optional[int]) -> bool:
     if steps < (_OFTEN_ADAPTERS if adapters else _OFTEN):
         return True
     return not adapters and total is not None and total > _MANY * steps
+
+
+def _why_enough(run: Run, steps: float, total: Optional[int]) -> Text:
+    """Why an interval below the usual hundreds of steps is no fault."""
+    if 0 < steps < 1:
+        return Text(
+            f"每 {steps:.0%} 的步数保存一次", f"a checkpoint every {steps:.0%} of all steps"
+        )
+    zh, en = f"每 {steps:g} 步保存一次", f"a checkpoint {_every(steps)}"
+    if algorithm(run) in ROLLOUT:
+        return Text(f"{zh}；每步含采样，耗时以分钟计", f"{en}, each of which samples for minutes")
+    if total is not None and total <= _FEW * max(steps, 1):
+        count = int(total / max(steps, 1))
+        return Text(f"{zh}，全程共 {count} 次", f"{en}: {count} in the whole run")
+    if text(run, "tuning") not in (None, "full"):
+        return Text(f"{zh}；只保存适配器，写入很小", f"{en}: adapters only, which are small")
+    return Text(f"{zh}（不足 {_OFTEN} 步才提示）", f"{en}; below {_OFTEN} it would be too often")
 
 
 def _interval(total: Optional[int]) -> int:
@@ -407,7 +430,10 @@ CHECKS: tuple[Check, ...] = (
         Priority.LOW,
         _checkpoints,
         why="Training stops while weights and optimizer states are written.",
-        fix="Save every few hundred steps, or asynchronously.",
+        fix="Save every few hundred steps, or asynchronously. Reported are all weights saved more "
+        "often than every 50 steps or a hundred times in all, and adapters more often than every "
+        "10 steps; not a run that saves ten times or less in all, nor one whose steps sample "
+        "completions.",
         ignore="Nodes fail often, or checkpoints are small.",
         items=(Item("general", "I", "checkpoint-frequency", 1),),
         impact=by_class(Priority.LOW, _HF_ARGUMENTS),
