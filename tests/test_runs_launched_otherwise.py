@@ -11,7 +11,7 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import PlaceKind, Run
 from flake8_gpu_training.verdicts import judge
 
 MakeRuns = Callable[..., tuple[Run, ...]]
@@ -212,3 +212,26 @@ def test_an_export_is_advised_at_the_command_that_starts_the_run(tmp_path: Path)
     places = {code: str(j.findings[0].location) for code, j in found.items() if j.findings}
     assert places == {"GPU401": "run.sh:2", "GPU404": "run.sh:2"}
     assert all(j.change is not None and "export NCCL" in j.change.text for j in found.values())
+
+
+# --- configuration files that nobody can name ------------------------------------------------
+
+OF_FILE = """\
+import sys
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+(args,) = HfArgumentParser(TrainingArguments).parse_yaml_file(sys.argv[1])
+Trainer(model=model, args=args).train()
+"""
+
+
+def test_a_file_of_arguments_that_is_not_known_leaves_them_open(runs_in: MakeRuns) -> None:
+    runs = runs_in(
+        run__sh='for c in configs/*.yaml; do\n  python train.py "$c"\ndone\n',
+        train__py=OF_FILE,
+        configs___a__yaml="per_device_train_batch_size: 3\noutput_dir: out\n",
+        configs___b__yaml="per_device_train_batch_size: 5\nbf16: true\noutput_dir: out\n",
+    )
+    for run in runs:
+        assert run.place.kind is not PlaceKind.FLAGS
+        assert told(run.practice("micro_batch_size").value) in (UNKNOWN, 3, 5)
+        assert run.place.kind is PlaceKind.YAML or run.is_open

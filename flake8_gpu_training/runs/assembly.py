@@ -72,6 +72,8 @@ from flake8_gpu_training.runs.python_entry import (
     named_by_options,
     namespace_of,
     options_of,
+    reads_files,
+    reads_only_files,
     switches_of,
 )
 from flake8_gpu_training.runs.reach import Reach, Writer, start_of
@@ -431,7 +433,7 @@ class Assembly:
             parts,
             framework=entry.framework,
             kind=RunKind.INFER if evaluates or not trains else entry.kind,
-            place=_script_place(entry, command, parts.config),
+            place=_script_place(entry, command, parts.config, not reads_only_files(program)),
             launch=launch,
             origins=origins,
             environment=environment,
@@ -501,8 +503,10 @@ class Assembly:
             layers.append(flag_settings(given))
             layers += [self._config_layer(d, entry.framework, environment) for d in configs]
             config = configs[0] if configs else None
-            # Without a command the flags are out of sight.
-            is_open = is_open or given.is_open or command is None
+            # Without a command the flags are out of sight, as is a file nobody can name.
+            named = bool(given.positional) or reads_only_files(program)
+            unread = config is None and named and reads_files(program)
+            is_open = is_open or given.is_open or command is None or unread
         elif entry.framework in ("generic", "videox_fun") and entry.constructor is None:
             if outcome is not None:
                 layers.append(outcome.settings)
@@ -890,13 +894,17 @@ def _document_place(document: Document) -> Place:
     return Place(kind, start_of(document), document=document)
 
 
-def _script_place(entry: Entry, command: Optional[Command], config: Optional[Document]) -> Place:
+def _script_place(
+    entry: Entry, command: Optional[Command], config: Optional[Document], takes_flags: bool
+) -> Place:
     if entry.constructor is not None:
         return Place(PlaceKind.PYTHON, entry.constructor.location, call=entry.constructor)
     if config is not None:
         return _document_place(config)
     if command is not None and (
-        entry.from_flags or entry.framework == "videox_fun" or _is_megatron_lm(command)
+        (entry.from_flags and takes_flags)
+        or entry.framework == "videox_fun"
+        or _is_megatron_lm(command)
     ):
         return Place(PlaceKind.FLAGS, command.location, command)
     return Place(PlaceKind.PYTHON, entry.location)

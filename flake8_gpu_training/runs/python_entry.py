@@ -558,12 +558,27 @@ def _own_word(value: Any, argument: Argument) -> Word:
     return Word(Unknown(argument.text), argument.location, f'"{argument.text}"')
 
 
+def reads_files(program: Program) -> bool:
+    """Whether an HfArgumentParser of ``program`` may read a file."""
+    return any(call.method in _FILE_READERS for call in program.calls())
+
+
+def reads_only_files(program: Program) -> bool:
+    """Whether the HfArgumentParsers of ``program`` take nothing from the command line."""
+    methods = {call.method for call in program.calls()} & _HF_READERS
+    return bool(methods) and methods <= _FILE_READERS
+
+
+_FILE_READERS = frozenset({"parse_json_file", "parse_yaml_file"})
+_HF_READERS = _FILE_READERS | {"parse_args_into_dataclasses", "parse_args_and_config"}
+
+
 def files_of_arguments(program: Program) -> frozenset[str]:
     """Options that name the file an HfArgumentParser reads: ``parse_json_file(args.file)``."""
     return frozenset(
         argument.text.rpartition(".")[2]
         for call in program.calls()
-        if call.method in ("parse_json_file", "parse_yaml_file")
+        if call.method in _FILE_READERS
         for argument in _all_arguments(call)
     )
 
