@@ -136,6 +136,11 @@ class Argument:
     text: str = ""
     value_location: Optional[Location] = None
 
+    @property
+    def written(self) -> str:
+        """The text, else the value; dots where neither is known."""
+        return self.text or (str(self.value) if known(self.value) else "...")
+
 
 @dataclass(frozen=True)
 class Loop:

@@ -140,7 +140,9 @@ class _Picture:
         said = _UNKNOWN.say(self.lang)
         if not value.candidates:
             return said
-        options = self.t(" 或 ", " or ").join(code(str(one)) for one in value.candidates)
+        options = self.t(" 或 ", " or ").join(
+            code(str(one) if one not in ("", None) else "none") for one in value.candidates
+        )
         return said + self.t(f"（{options}）", f" ({options})")
 
     def _source(self, setting: Setting) -> str:
@@ -179,9 +181,24 @@ class _Picture:
         joined = self.t("、", ", ").join(weaker)
         return self.t(f"；覆盖了 {joined}", f"; overrides {joined}")
 
+    def _replicas(self) -> Optional[int]:
+        """How many GPUs share a step, each with a micro-batch of its own.
+
+        The Trainer of a single process copies the model to all GPUs it sees
+        (``nn.DataParallel``), unless the model's layers are spread or DeepSpeed drives it.
+        """
+        run = self.run
+        single = run.framework == "hf_trainer" and run.launcher.name == "python"
+        if not single or run.launcher.world_size != 1:
+            return run.launcher.world_size
+        spread = run.value("device_map", "none") != "none" or run.value("unsloth", False)
+        if spread or run.deepspeed is not None:
+            return 1
+        return run.hardware.gpus_per_node
+
     def _global_batch(self) -> Optional[Row]:
         run = self.run
-        world = run.launcher.world_size
+        world = self._replicas()
         micro, steps = run.value("micro_batch_size"), run.value("gradient_accumulation_steps")
         split = any(run.value(name, 1) not in _OFF for name in _DEGREES[:3])
         if split or not all(isinstance(n, int) for n in (world, micro, steps)):

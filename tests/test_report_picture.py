@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from checks_support import runs_of
 
+from report_builder.cli import main
 from report_builder.picture import Row, picture
 
 SCRIPT = """\
@@ -61,3 +63,41 @@ def test_candidates_of_an_undecided_branch_are_shown(tmp_path: Path) -> None:
     }
     assert rows(tmp_path, files)["micro-batch size"].value == "unknown (`8` or `2`)"
     assert rows(tmp_path, files, "zh")["每卡微批大小"].value == "未知（`8` 或 `2`）"
+
+
+UNREAD = {
+    "run.sh": "for BS in $(cat sizes); do\n  torchrun --nproc_per_node 2 train.py --output_dir o "
+    '--bf16 "$HALF" --per_device_train_batch_size $BS --gradient_checkpointing ${CKPT}\ndone\n',
+    "train.py": SCRIPT,
+}
+BRANCHED = {
+    "run.sh": 'if [ -n "$BIG" ]; then B=True; F="full_shard auto_wrap"; else B=False; F=""; fi\n'
+    'torchrun --nproc_per_node 2 train.py --output_dir o --bf16 $B --fsdp "$F"\n',
+    "train.py": SCRIPT,
+}
+COMPUTED = {
+    "run.sh": "torchrun --nproc_per_node 2 train.py\n",
+    "train.py": "from transformers import Trainer, TrainingArguments\n\n"
+    "args = TrainingArguments('o', bf16=pick(), gradient_checkpointing=pick(), optim=pick(),\n"
+    "    per_device_train_batch_size=pick(), dataloader_num_workers=pick())\n"
+    "Trainer(model=None, args=args).train()\n",
+}
+
+
+@pytest.mark.parametrize("files", [UNREAD, BRANCHED, COMPUTED])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_object_of_ours_is_shown_as_python_prints_it(
+    tmp_path: Path, files: dict[str, str], lang: str
+) -> None:
+    root = tmp_path / "project"
+    assert runs_of(root, files)
+    out = tmp_path / "out"
+    assert main([str(root), "--lang", lang, "--output-dir", str(out), "--quiet"]) == 0
+    texts = [path.read_text(encoding="utf-8") for path in out.rglob("*") if path.is_file()]
+    assert texts
+    assert not [text for text in texts if "Unknown(" in text or "``" in text.replace("```", "")]
+
+
+def test_candidates_of_a_switch_are_told_as_precisions(tmp_path: Path) -> None:
+    value = rows(tmp_path, BRANCHED)["compute precision"].value
+    assert "`bf16` or `fp32`" in value

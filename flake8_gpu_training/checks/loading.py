@@ -136,7 +136,7 @@ def _is_last_unpinned(run: Run, loader: Loader) -> bool:
 def _shown(loader: Loader, name: str = "") -> Evidence:
     argument = loader.argument(name) if name else None
     made = loader.call.method
-    written = "" if argument is None else argument.text or argument.value
+    written = "" if argument is None else argument.written
     shown = f"{made}({name}={written})" if argument else f"{made}(...)"
     return Evidence(shown, loader.location(name) if name else loader.call.location)
 

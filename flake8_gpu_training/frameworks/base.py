@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Callable, Optional
 
-from flake8_gpu_training.facts import Location, Origin, Setting, known
+from flake8_gpu_training.facts import Location, Origin, Setting, Unknown, known
 from flake8_gpu_training.runs.model import PRACTICES, Run, RunKind
 
 
@@ -54,6 +54,8 @@ class Spelling:
 
     def read(self, written: Any) -> Any:
         """The framework's value as ours."""
+        if isinstance(written, Unknown) and written.candidates:
+            return Unknown(written.reason, tuple(self.read(each) for each in written.candidates))
         if not known(written) or isinstance(written, (list, dict)):
             return written
         for ours, theirs in self.values.items():
@@ -136,7 +138,7 @@ class Framework:
                     value,
                     written.location,
                     written.origin,
-                    written.note or f"{name}={written.text or written.value}",
+                    written.note or written.written,
                     written.text,
                     written.value_location,
                 )

@@ -20,7 +20,7 @@ def given(name: str, value: Any, call: Call, argument: Optional[Argument] = None
         value if known(argument.value) else argument.value,
         argument.location,
         Origin.CONSTRUCTOR,
-        f"{keyword}={argument.text or argument.value}",
+        f"{keyword}={argument.written}",
         argument.text,
         argument.value_location if argument.text else None,
     )

@@ -106,7 +106,7 @@ def _from(name: str, value: Any, call: Call, argument: Optional[Argument] = None
     if argument is None:
         return Setting(name, value, call.location, Origin.CONSTRUCTOR, f"{call.name}(...)")
     keyword = next((key for key, item in call.keywords.items() if item is argument), "")
-    note = f"{keyword}={argument.text}" if argument.text else f"{keyword}={argument.value}"
+    note = f"{keyword}={argument.written}"
     is_known = known(argument.value)
     return Setting(
         name,

@@ -160,7 +160,7 @@ def _given(name: str, value: Any, call: Call, argument: Optional[Argument] = Non
         value,
         argument.location,
         Origin.CONSTRUCTOR,
-        f"{call.method}: {argument.text or argument.value}",
+        f"{call.method}: {argument.written}",
         argument.text,
         argument.value_location if argument.text else None,
     )
@@ -540,7 +540,9 @@ def _attention(program: _Program, found: Mapping[str, Setting]) -> dict[str, Set
         return {}
     if all(call.conditions for call in kernels):
         reason = f"it depends on {kernels[0].conditions[-1].text or 'a branch'}"
-        return {"attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])}
+        return {
+            "attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])
+        }
     if len(values) == 1:
         return {"attention": _given("attention", values.pop(), kernels[0])}
     # A flash kernel with SDPA as what is left when it cannot be had.

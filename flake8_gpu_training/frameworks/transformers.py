@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Origin, PythonFile, Setting, Unknown, known
@@ -423,8 +424,8 @@ def _precision(
 ) -> dict[str, Setting]:
     for name in ("bf16", "fp16"):
         setting = find(run, name)
-        if setting is not None and not known(setting.value):
-            return {"precision": practice("precision", setting.value, setting)}
+        if setting is not None and isinstance(setting.value, Unknown):
+            return {"precision": _switched_precision(name, setting, setting.value)}
         if is_true(setting):
             return {"precision": practice("precision", name, setting)}
     for source in (sharded, launched):
@@ -439,6 +440,14 @@ def _precision(
     if name not in _ARGUMENT_CLASSES and name not in _TRL_CONFIGS:
         return {}
     return _without_autocast(run, models, off or find(run, "fp16"))
+
+
+def _switched_precision(name: str, setting: Setting, value: Unknown) -> Setting:
+    """A switch that may be on: its name, or float32, for each of its candidates."""
+    read = {True: name, False: "fp32"}
+    told = dict.fromkeys(read.get(truth(each) is True, name) for each in value.candidates)
+    note = setting.note or setting.written
+    return replace(setting, name="precision", value=Unknown(value.reason, tuple(told)), note=note)
 
 
 def _without_autocast(
