@@ -346,3 +346,44 @@ Own(model, args).train()
     assert run.practice("micro_batch_size").value == 4
     assert run.practice("dataloader_workers").value == 0
     assert isinstance(run.practice("optimizer").value, str)
+
+
+# --- calls in branches -------------------------------------------------------------------------
+
+
+def test_recomputation_that_a_branch_turns_on_is_not_certain(run_of: MakeRun) -> None:
+    change = """\
+if torch.cuda.get_device_properties(0).total_memory < 50e9:
+    model.gradient_checkpointing_enable()
+"""
+    run = run_of(HEAD + change + TAIL)
+    assert _candidates(run.practice("gradient_checkpointing").value) == {True}
+
+
+def test_a_kernel_of_a_package_that_may_be_missing_is_not_certain(run_of: MakeRun) -> None:
+    text = """\
+import torch
+
+try:
+    from flash_attn import flash_attn_func
+
+    HAS = True
+except ImportError:
+    HAS = False
+
+
+class Block(torch.nn.Module):
+    def forward(self, q, k, v):
+        if HAS:
+            return flash_attn_func(q, k, v)
+        return torch.softmax(q @ k.transpose(-1, -2), -1) @ v
+
+
+net = Block().cuda()
+optimizer = torch.optim.AdamW(net.parameters())
+for batch in torch.utils.data.DataLoader(open("f"), batch_size=4):
+    net(*batch).sum().backward()
+    optimizer.step()
+"""
+    run = run_of(text)
+    assert _candidates(run.practice("attention").value) == {"flash_attention_2"}
