@@ -14,6 +14,7 @@ from audit_cases import (
     SGLANG,
     Case,
     Files,
+    flow_factory,
     llamafactory,
     megatron_lm,
     script,
@@ -214,6 +215,16 @@ _CHECKPOINT = "callbacks=[ModelCheckpoint(every_n_train_steps=10)]"
 FROM_CALLBACKS = f"{FROM_FOLDER}\nfrom lightning.pytorch.callbacks import ModelCheckpoint"
 SIXTY = {"data/train.jsonl": ROWS}
 CHECKPOINTS = (
+    Case(
+        "checkpoint-frequency",
+        ON,
+        "flow-factory",
+        flow_factory("", top="log:\n  save_freq: 20\n"),
+        "save_freq: 20",
+    ),
+    Case(
+        "checkpoint-frequency", NA, "flow-factory", flow_factory("", top="log:\n  save_freq: 0\n")
+    ),
     Case("checkpoint-frequency", ON, "pytorch", photos(epoch=epochs(_SAVE)), "torch.save"),
     Case("checkpoint-frequency", ON, "lightning", data_module(), "end of each epoch"),
     Case("checkpoint-frequency", ON, "trainer", text_trainer("save_steps=500"), "save_steps=500"),

@@ -427,6 +427,7 @@ VISION = (
     ),
     Case("dynamic-resolution", ADVISED, "swift", swift(SFT, model=VL), "", "--max_pixels 1003520"),
     Case("dynamic-resolution", ADVISED, "pytorch", tower(), "", "max_pixels=1003520"),
+    Case("dynamic-resolution", OFF, "flow-factory", flow_factory("  resolution: 384\n"), "a fixed"),
     Case("dynamic-resolution", NA, "swift", swift(SFT), "text model"),
     Case("dynamic-resolution", NA, "trl", trl(), "text model"),
     Case(

@@ -71,6 +71,8 @@ _NEVER = Text("不保存 Checkpoint", "no checkpoint is written")
 
 @of_training(alone=True)
 def _checkpoints(run: Run) -> Judgement:
+    if run.framework == "flow_factory":
+        return _saved_by_epochs(run)
     if not told(run, "save_steps"):
         return _saved_by_code(run)
     setting = run.practice("save_steps")
@@ -144,6 +146,15 @@ def _never_saves(run: Run) -> bool:
     if strategy is None:
         return run.framework == "generic"  # Megatron-LM and verl: no interval
     return strategy.known and is_off(strategy.value)
+
+
+def _saved_by_epochs(run: Run) -> Judgement:
+    """Flow-Factory counts in epochs, each of which samples what it then trains on."""
+    names = ("log.save_freq", "save_freq")
+    epochs = parameter(run, *names, default=10, source=_FLOW_FACTORY_LOG)
+    if not epochs.known:
+        return cannot_tell(epochs)
+    return cannot_apply(_NEVER) if epochs.value == 0 else on(epochs)
 
 
 def _saved_by_code(run: Run) -> Judgement:
@@ -378,6 +389,7 @@ def _reported_each_step(step: Step) -> Judgement:
 
 _MEGATRON = "Megatron-LM 0.20 training_config.py: 1"
 _PYTORCH_TUNING = "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+_FLOW_FACTORY_LOG = "Flow-Factory src/flow_factory/hparams/log_args.py: 10"
 _HF_ARGUMENTS = "transformers 5.24, training_args.py"
 
 _REPORTING = """\

@@ -18,7 +18,7 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._loaders import write_call
 from flake8_gpu_training.checks._programs import calls, imports, keyword
-from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on, is_text
+from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on, is_text, parameter
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -100,6 +100,8 @@ def _resolution(run: Run) -> Judgement:
         if setting.known and not is_on(setting):
             return off(Text("固定分辨率", "a fixed resolution"), setting)
         return on(setting) if setting.known else cannot_tell(setting)
+    if run.framework == "flow_factory":
+        return _size_of_samples(run)
     if run.framework == "llamafactory" and run.model.kind == "MLLM":
         return on("image_max_pixels=768*768 (LlamaFactory's default)")
     if run.framework == "swift" and _is_qwen_vl(run) and not run.is_open:
@@ -108,6 +110,14 @@ def _resolution(run: Run) -> Judgement:
     if processor is not None:
         return _bound_processor(run, processor)
     return cannot_tell(Text("图像分辨率无法静态得知", "the resolution of images is not known"))
+
+
+def _size_of_samples(run: Run) -> Judgement:
+    """Flow-Factory makes and trains on samples of one size."""
+    source = "Flow-Factory src/flow_factory/hparams/training_args.py: (512, 512)"
+    names = ("train.resolution", "resolution")
+    size = parameter(run, *names, default=(512, 512), source=source)
+    return off(Text("固定分辨率", "a fixed resolution"), size) if size.known else cannot_tell(size)
 
 
 def _is_qwen_vl(run: Run) -> bool:
