@@ -101,3 +101,17 @@ def test_no_object_of_ours_is_shown_as_python_prints_it(
 def test_candidates_of_a_switch_are_told_as_precisions(tmp_path: Path) -> None:
     value = rows(tmp_path, BRANCHED)["compute precision"].value
     assert "`bf16` or `fp32`" in value
+
+
+def test_one_process_with_several_gpus_shares_each_step_among_them(tmp_path: Path) -> None:
+    command = "python train.py --output_dir out --per_device_train_batch_size 12\n"
+    files = {"train.py": SCRIPT, "run.sh": f"export CUDA_VISIBLE_DEVICES=2,3\n{command}"}
+    row = rows(tmp_path, files)["global batch size"]
+    assert (row.value, row.source) == ("`24`", "12 × 1 × 2")
+
+
+def test_no_global_batch_is_shown_when_the_gpus_of_one_process_are_not_known(
+    tmp_path: Path,
+) -> None:
+    command = "python train.py --output_dir out --per_device_train_batch_size 12\n"
+    assert "global batch size" not in rows(tmp_path, {"train.py": SCRIPT, "run.sh": command})
