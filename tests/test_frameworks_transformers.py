@@ -16,6 +16,7 @@ from frameworks_support import (
 
 from flake8_gpu_training.facts import Unknown, known
 from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.runs.model import Run
 
@@ -379,3 +380,17 @@ SFTTrainer(model={model}, args=args).train()
 """
     run = run_of("hf_trainer", python=text, constructor="SFTConfig", **settings)
     assert values(run).get("attention") == attention
+
+
+@pytest.mark.parametrize(("version", "default"), [("4.57.6", None), ("5.0.0", "none")])
+def test_the_default_of_trackers_is_named_with_the_releases_that_have_it(
+    version: str, default: Optional[str]
+) -> None:
+    table = table_of("transformers")
+    assert table is not None
+    assert table.parameters("TrainingArguments", version)["report_to"].default == default
+    text = "from transformers import TrainingArguments\nargs = TrainingArguments('out')\n"
+    run = run_of("hf_trainer", python=text, versions={"transformers": version})
+    setting = framework_of("hf_trainer").profile(run)["report_to"]
+    assert setting.value == (default or "all")
+    assert version in setting.note

@@ -637,8 +637,11 @@ def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         reason = f"logging_strategy is {strategy.value}"
         found["logging_steps"] = unknown("logging_steps", reason, at=strategy.location)
     if "report_to" not in spelled:
-        value = "none" if version_of(run, "transformers") >= (5,) else "all"
-        found.update(by_default(run, "report_to", value, f"{_ARGS}: report_to {value}"))
+        value, note = "none", "transformers 5.0.0 to 5.24.0 training_args.py: report_to none"
+        if version_of(run, "transformers") < (5,):
+            value = "all"
+            note = "transformers 4.30.2 to 4.57.6 training_args.py: report_to None, which is all"
+        found.update(by_default(run, "report_to", value, note))
     elif known(spelled["report_to"].value) and is_off(spelled["report_to"].value):
         found["report_to"] = practice("report_to", "none", spelled["report_to"])
     return found
