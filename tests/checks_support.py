@@ -98,10 +98,10 @@ def _written(name: str, value: Any) -> Setting:
 
 
 def items_of(audit: str, category: str) -> list[Item]:
-    """Every item of a category, over all checks."""
+    """Every item that a category's points are made of, over all checks."""
     return [
         item
         for check in all_checks()
         for item in check.items
-        if item.audit == audit and item.category == category
+        if item.audit == audit and item.category == category and not item.fault
     ]
