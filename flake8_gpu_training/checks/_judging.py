@@ -100,8 +100,9 @@ def _untold(setting: Setting) -> Text:
     name = PRACTICE_NAMES.get(setting.name, Text(setting.name, setting.name))
     candidates = setting.value.candidates if isinstance(setting.value, Unknown) else ()
     if not candidates:
-        return Text(f"{name.zh}：无法静态得知", f"{name.en}: not known")
-    values = [str(candidate) for candidate in candidates]
+        read = f": `{setting.written}` ({setting.location})" if setting.location else ""
+        return Text(f"{name.zh}：无法静态得知{read}", f"{name.en}: not known{read}")
+    values = [str(one) if one not in ("", None) else "none" for one in candidates]
     return Text(
         f"{name.zh}：无法静态得知（可能为 {' 或 '.join(values)}）",
         f"{name.en}: not known ({' or '.join(values)})",
