@@ -476,7 +476,8 @@ class _View(RunWords):
         shown = list(dict.fromkeys(self._evidence(e) for e in entry.evidence))[:_LISTED_PLACES]
         joined = self.t("；", "; ").join(shown)
         state = self.say(entry.current)
-        if not state or not joined:
+        is_said = any(e.said is not None and e.said.say(self.lang) == state for e in entry.evidence)
+        if not state or not joined or is_said:
             return joined or state
         return self.t(f"{state}（证据：{joined}）", f"{state} (evidence: {joined})")
 
@@ -521,7 +522,7 @@ class _View(RunWords):
             title, told = told, ""
         if not written or written in told:
             return f"{title}：{told}" if told else title
-        return f"{title}：{told}（写 {code(written)}）" if told else f"{title}：写 {code(written)}"
+        return f"{title}：{told}，写 {code(written)}" if told else f"{title}：写 {code(written)}"
 
     # --- the run ---
 
@@ -667,8 +668,8 @@ def _command(report: Report) -> str:
 
 
 def _written(change: Optional[Change]) -> str:
-    """A change on one line; "" for one that is long, or words instead of code."""
-    if change is None or is_prose(change.text):
+    """A change on one line; "" for one that is long, a block, or words instead of code."""
+    if change is None or is_prose(change.text) or ":\n" in change.text:
         return ""
     lines = [line.strip().rstrip("\\,").rstrip() for line in change.text.splitlines()]
     separator = " " if change.language == "bash" else ", "

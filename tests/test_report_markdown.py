@@ -198,7 +198,8 @@ def test_diagnostics_are_told_in_the_language_of_the_report(
 def test_both_languages_have_the_same_structure(zh: dict[str, str], en: dict[str, str]) -> None:
     def structure(text: str) -> list[str]:
         lines = [line for line in text.split("\n") if re.match(r"#+ |\||- \*\*|```", line)]
-        return [re.sub(r"[^#|`]", "", line) for line in lines]
+        # A sentence that stands in place of what one language quotes has no code marks.
+        return [re.sub(r"[^#|]", "", line) or line[:3] for line in lines]
 
     assert set(zh) == set(en)
     for name, text in zh.items():
