@@ -149,6 +149,10 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(\S+) moves tensors by need"), r"\1 按需移动张量"),
     (re.compile(r"(\S+) is off"), r"\1 关闭"),
     (re.compile(r"(\w+) (\S+) unless set"), r"未设置时 \1=\2"),
+    (
+        re.compile(r"ceil\(16 / batch size / world size\) = (\d+)"),
+        r"⌈16 ÷ 每卡批大小 ÷ 总进程数⌉ = \1",
+    ),
     (re.compile(r"the environment variable (\S+)"), r"取决于环境变量 \1"),
     (re.compile(r"it depends on (.+)"), r"取决于 \1"),
     (re.compile(r"(\S+) is changed later"), r"\1 之后被修改"),

@@ -171,11 +171,12 @@ def _foreign_settings(run: Run) -> Iterator[_Fault]:
         if not all(known(value) for value in ours.values()):
             told = ", ".join(ours)
         mend = f"write {told}" if ours else f"drop {name}"
+        owner = one.owner.replace("'s ", " 的 ")
         yield _Fault(
             one.written,
             f"{mend}: {name} is a parameter of {one.owner}; {title} does not know it, "
             f"and {one.use.refuses}",
-            Text(f"{name} 是 {one.owner} 的参数", f"{name} is a parameter of {one.owner}"),
+            Text(f"{name} 是 {owner} 的参数", f"{name} is a parameter of {one.owner}"),
             Text(f"改为 {told}" if ours else f"删除 {name}", mend),
             change,
         )
