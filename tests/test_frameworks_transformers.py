@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Optional
 
 import pytest
@@ -18,6 +19,8 @@ from flake8_gpu_training.facts import Unknown, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.frameworks.transformers import configuration_class
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import Run
 
 TRAINER = """\
@@ -394,3 +397,43 @@ def test_the_default_of_trackers_is_named_with_the_releases_that_have_it(
     setting = framework_of("hf_trainer").profile(run)["report_to"]
     assert setting.value == (default or "all")
     assert version in setting.note
+
+
+_TOKENIZED = """\
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments
+
+tokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen2.5-7B")
+
+
+def tokenize(rows):
+    return tokenizer(rows["text"], max_length=4096, {how})
+
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+Trainer(model, TrainingArguments("out"), train_dataset=data.map(tokenize)).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "length"),
+    [("truncation=True", 4096), ('padding="max_length"', None), ("truncation=cuts()", None)],
+)
+def test_length_that_the_tokenizer_cuts_to(how: str, length: object, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(_TOKENIZED.format(how=how))
+    (run,) = find_runs(Project.open(tmp_path))
+    assert run.value("max_length") == length
+
+
+@pytest.mark.parametrize(("flag", "algorithm"), [("mlm=False", "pt"), ("mlm=True", None)])
+def test_collator_of_a_causal_model_tells_the_algorithm(
+    flag: str, algorithm: object, tmp_path: Path
+) -> None:
+    collated = "DataCollatorForLanguageModeling"
+    text = _TOKENIZED.format(how="truncation=True")
+    text = text.replace("import AutoModelForCausalLM,", f"import AutoModelForCausalLM, {collated},")
+    text = text.replace(
+        "train_dataset", f"data_collator={collated}(tokenizer, {flag}), train_dataset"
+    )
+    (tmp_path / "train.py").write_text(text)
+    (run,) = find_runs(Project.open(tmp_path))
+    assert run.value("algorithm") == algorithm

@@ -24,6 +24,7 @@ from flake8_gpu_training.frameworks.reading import (
     version_of,
     warmup,
 )
+from flake8_gpu_training.frameworks.token_limits import token_limit
 from flake8_gpu_training.frameworks.trainer_overrides import overridden
 from flake8_gpu_training.runs.model import Run, RunKind
 
@@ -274,6 +275,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_optimizer(run, spelled, found))
     found.update(_training(run, spelled))
     found.update(_algorithm(run))
+    if "max_length" not in spelled and configuration_class(run) not in _TRL_CONFIGS:
+        found.update(token_limit(run))
     found.update(_grouping(spelled))
     found.update(overridden(run))
     found.update(data_parallel(run, merged(found, spelled)))
@@ -652,7 +655,7 @@ def _algorithm(run: Run) -> dict[str, Setting]:
     if algorithm is None and any(find(run, name) is not None for name in _GRPO_ONLY):
         algorithm = "grpo"
     if algorithm is None:
-        return {}
+        return _causal_training(run)
     call = run.place.call
     found = {
         "algorithm": Setting(
@@ -673,6 +676,15 @@ def _algorithm(run: Run) -> dict[str, Setting]:
                 value = "vllm" if truth(value) else "none"
             found["rollout_engine"] = practice("rollout_engine", value, engine)
     return found
+
+
+def _causal_training(run: Run) -> dict[str, Setting]:
+    """The plain Trainer whose collator makes every token of a text a label."""
+    made = [call for _, call in _calls(run) if call.method == "DataCollatorForLanguageModeling"]
+    flags = [call.keywords.get("mlm") for call in made]
+    if not made or any(flag is None or flag.value is not False for flag in flags):
+        return {}
+    return {"algorithm": _from_call("algorithm", "pt", made[0])}
 
 
 def _grouping(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
