@@ -52,6 +52,12 @@ from flash_attn import flash_attn_func
 class Attention(torch.nn.Module):
     def forward(self, query, key, value):
         return flash_attn_func(query, key, value, causal=True)
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
 """
 BACKEND = KERNEL.replace(
     "from flash_attn import flash_attn_func",
@@ -287,7 +293,9 @@ def scale_kernel(source, target, size, factor, BLOCK: tl.constexpr):
 
 
 class Decoder(torch.nn.Module):
-    pass
+    def forward(self, hidden):
+        scale_kernel[(1,)](hidden, hidden, hidden.numel(), 0.5, BLOCK=1024)
+        return hidden
 """
 KERNELS = (
     Case(

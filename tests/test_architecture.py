@@ -10,14 +10,14 @@ LINTER = ROOT / "flake8_gpu_training"
 
 # A module may import from its own layer and from those above it in this list.
 LAYERS = [
-    ["language", "facts", "__init__"],
+    ["language", "facts", "collector", "__init__"],
     ["sources"],
     ["project", "_gpus", "hardware"],
     ["runs.model", "runs.__init__"],
     ["models", "_shapes", "_sizes"],
     ["frameworks"],
     ["runs"],
-    ["memory"],
+    ["weights", "memory"],
     ["stages"],
     ["checks"],
     ["verdicts"],
