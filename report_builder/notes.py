@@ -25,7 +25,6 @@ _WHOLE: Mapping[str, str] = MappingProxyType(
         ),
         "nothing in the code is distributed": "代码中没有分布式训练",
         "packing turns padding_free on": "packing 会自动开启 padding_free",
-        "the tokenizer is called with max_length": "调用分词器时给出了 max_length",
         "the constant schedule does not warm up": "constant 调度没有预热",
         "trl loads a model given by name; Transformers: sdpa where supported": (
             "trl 按名称加载模型，Transformers 在支持时用 sdpa"

@@ -21,7 +21,7 @@ def token_limit(run: Run) -> dict[str, Setting]:
     if not limits or len(limits) < len(found) or len({limit.value for limit in limits}) > 1:
         return {}
     first = limits[0]
-    note = f"the tokenizer is called with max_length={first.text}"
+    note = f"max_length={first.text}"
     return {_NAME: Setting(_NAME, first.value, first.location, Origin.CONSTRUCTOR, note=note)}
 
 
