@@ -8,7 +8,8 @@ from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._documents import replacement
-from flake8_gpu_training.checks._judging import keyword_change, prefixed, spelled, told
+from flake8_gpu_training.checks._faults import Fault, judge_of
+from flake8_gpu_training.checks._judging import keyword_change, prefixed, spelled
 from flake8_gpu_training.checks._programs import calls
 from flake8_gpu_training.checks._scale import (
     architecture,
@@ -23,59 +24,15 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks.base import (
     Change,
     Check,
-    Evidence,
     Example,
-    Finding,
     Impact,
-    Judgement,
     Priority,
-    Status,
 )
 from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One mistake: where, the instruction that mends it, and both for the reports."""
-
-    location: Location
-    message: str
-    current: Text
-    action: Text
-    change: Optional[Change] = None
-
-
-Finder = Callable[[Run], Iterator[Fault]]
-
-
-def _judge(find: Finder, training: bool = False) -> Callable[[Run], Judgement]:
-    """The judge that reports what ``find`` finds; ``training``: in training runs only."""
-
-    def judge(run: Run) -> Judgement:
-        if training and run.kind is not RunKind.TRAIN:
-            return Judgement(Status.NOT_APPLICABLE)
-        faults = list(find(run))
-        if not faults:
-            return Judgement(Status.NOT_APPLICABLE)
-        first = faults[0]
-        return Judgement(
-            Status.RECOMMENDED,
-            evidence=tuple(Evidence(f.current.en, f.location, f.current) for f in faults),
-            findings=tuple(
-                Finding(f.location, f.message, f.change, told=told(f.current, f.action))
-                for f in faults
-            ),
-            current=first.current,
-            action=first.action,
-            change=next((f.change for f in faults if f.change is not None), None),
-        )
-
-    return judge
-
 
 # --- What several checks ask ----------------------------------------------------------
 
@@ -821,7 +778,7 @@ CHECKS: tuple[Check, ...] = (
         "unreadable-file",
         Text("文件无法读取", "Unreadable file"),
         Priority.HIGH,
-        _judge(_unreadable),
+        judge_of(_unreadable),
         why="A file that cannot be parsed fails at start, and nothing in it can be checked.",
         fix="Mend the file at the place named.",
         impact=_FAILS,
@@ -839,7 +796,7 @@ CHECKS: tuple[Check, ...] = (
         "refused-json",
         Text("JSON 不合法", "JSON that json.load refuses"),
         Priority.HIGH,
-        _judge(_refused_json),
+        judge_of(_refused_json),
         why="Transformers and Accelerate read DeepSpeed configurations with json.load, which "
         "refuses comments and trailing commas.",
         fix="Remove the comment or the comma.",
@@ -854,7 +811,7 @@ CHECKS: tuple[Check, ...] = (
         "cut-short-command",
         Text("命令续行被截断", "Command cut short"),
         Priority.HIGH,
-        _judge(_cut_short),
+        judge_of(_cut_short),
         why="A blank after the backslash ends the command: the flags below it are lost.",
         fix="Make the backslash the last character of the line.",
         impact=_IGNORED,
@@ -875,7 +832,7 @@ CHECKS: tuple[Check, ...] = (
         "duplicate-key",
         Text("配置键重复", "Duplicate key"),
         Priority.MEDIUM,
-        _judge(_duplicates),
+        judge_of(_duplicates),
         why="Of two values for one key only the last counts; DeepSpeed refuses such a file.",
         fix="Remove the one that is not meant.",
         impact=_IGNORED,
@@ -894,7 +851,7 @@ CHECKS: tuple[Check, ...] = (
         "both-precisions",
         Text("fp16 与 bf16 冲突", "fp16 and bf16 together"),
         Priority.HIGH,
-        _judge(_both_precisions),
+        judge_of(_both_precisions),
         why="The trainer and DeepSpeed refuse to start.",
         fix="Keep bf16 on Ampere or newer, fp16 before.",
         impact=_FAILS,
@@ -920,7 +877,7 @@ CHECKS: tuple[Check, ...] = (
         "workerless-options",
         Text("无工作进程却设置其选项", "Worker options without workers"),
         Priority.HIGH,
-        _judge(_workerless),
+        judge_of(_workerless),
         why="DataLoader raises ValueError for prefetch_factor or persistent_workers while "
         "num_workers is 0.",
         fix="Set num_workers to 4-8, or drop the option.",
@@ -940,7 +897,7 @@ CHECKS: tuple[Check, ...] = (
         "useless-offload",
         Text("offload_param 需要 ZeRO-3", "offload_param below stage 3"),
         Priority.MEDIUM,
-        _judge(_useless_offload),
+        judge_of(_useless_offload),
         why="Only stage 3 partitions parameters; below it offload_param is ignored, and the "
         "memory it was to free stays taken.",
         fix="Set stage 3, or drop offload_param.",
@@ -953,7 +910,7 @@ CHECKS: tuple[Check, ...] = (
         "deepspeed-mismatch",
         Text("DeepSpeed 与训练参数不一致", "DeepSpeed against the trainer"),
         Priority.HIGH,
-        _judge(_mismatches),
+        judge_of(_mismatches),
         why="The Hugging Face integration compares both and raises ValueError.",
         fix='Write "auto" in the DeepSpeed configuration.',
         impact=_FAILS,
@@ -965,7 +922,7 @@ CHECKS: tuple[Check, ...] = (
         "batch-arithmetic",
         Text("批大小算术错误", "Batch arithmetic"),
         Priority.HIGH,
-        _judge(_arithmetic, training=True),
+        judge_of(_arithmetic, training=True),
         why="DeepSpeed asserts train_batch_size = micro-batch x accumulation x ranks.",
         fix="Mend the product, or leave train_batch_size out.",
         impact=_FAILS,
@@ -977,7 +934,7 @@ CHECKS: tuple[Check, ...] = (
         "best-model-strategies",
         Text("最优模型的保存策略冲突", "Strategies of the best model"),
         Priority.HIGH,
-        _judge(_best_model, training=True),
+        judge_of(_best_model, training=True),
         why="load_best_model_at_end needs an evaluation for every checkpoint; TrainingArguments "
         "raises ValueError otherwise.",
         fix="Give eval_strategy and save_strategy the same value, and steps that divide.",
@@ -1004,7 +961,7 @@ CHECKS: tuple[Check, ...] = (
         "packing-without-flash",
         Text("packing 需要 flash attention", "Packing without flash attention"),
         Priority.HIGH,
-        _judge(_packing_without_flash, training=True),
+        judge_of(_packing_without_flash, training=True),
         why="ms-swift raises ValueError: packed samples are kept apart by the flash kernel.",
         fix="Set --attn_impl flash_attn.",
         impact=_FAILS,
@@ -1023,7 +980,7 @@ CHECKS: tuple[Check, ...] = (
         "two-kernel-libraries",
         Text("Unsloth 与 Liger 二选一", "Unsloth and Liger together"),
         Priority.MEDIUM,
-        _judge(_two_kernel_libraries, training=True),
+        judge_of(_two_kernel_libraries, training=True),
         why="Both replace the same modules of the model.",
         fix="Keep Unsloth for LoRA on one GPU, Liger elsewhere.",
         impact=_IGNORED,
@@ -1044,7 +1001,7 @@ CHECKS: tuple[Check, ...] = (
         "device-map-in-processes",
         Text("多进程不能用 device_map", "device_map with several processes"),
         Priority.HIGH,
-        _judge(_device_map_in_processes, training=True),
+        judge_of(_device_map_in_processes, training=True),
         why="Accelerate raises ValueError for a model spread by device_map in any "
         "distributed mode.",
         fix="Drop device_map, or start one process.",
@@ -1065,7 +1022,7 @@ CHECKS: tuple[Check, ...] = (
         "exclusive-options",
         Text("互斥的选项", "Options that exclude each other"),
         Priority.HIGH,
-        _judge(_exclusive, training=True),
+        judge_of(_exclusive, training=True),
         why="The framework refuses the two together.",
         fix="Keep one of them.",
         impact=_FAILS,
@@ -1086,7 +1043,7 @@ CHECKS: tuple[Check, ...] = (
         "unsupported-attention",
         Text("GPU 不支持该 Flash Attention", "Flash attention the GPU lacks"),
         Priority.HIGH,
-        _judge(_unsupported_attention),
+        judge_of(_unsupported_attention),
         why="FlashAttention-2 has no kernels for Volta and Turing, FlashAttention-3 only for "
         "Hopper.",
         fix="Use sdpa before Ampere, FlashAttention-2 on Ampere and Ada.",
@@ -1101,7 +1058,7 @@ CHECKS: tuple[Check, ...] = (
         "parallel-sizes",
         Text("并行度不能整除进程数", "Parallel sizes that do not divide the ranks"),
         Priority.HIGH,
-        _judge(_parallel_sizes),
+        judge_of(_parallel_sizes),
         why="The ranks cannot be arranged in groups of these sizes.",
         fix="Choose sizes whose product divides the number of ranks.",
         impact=_FAILS,
@@ -1122,7 +1079,7 @@ CHECKS: tuple[Check, ...] = (
         "device-map-refused",
         Text("单进程多卡与 DeepSpeed 等冲突", "One process on several GPUs, refused"),
         Priority.HIGH,
-        _judge(_spread_and_refused, training=True),
+        judge_of(_spread_and_refused, training=True),
         why="Started as one process that sees several GPUs, ms-swift spreads the model over "
         "them, and raises ValueError for DeepSpeed, FSDP, Liger kernels or vLLM beside that.",
         fix="Set NPROC_PER_NODE to the number of GPUs.",

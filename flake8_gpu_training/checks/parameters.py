@@ -8,18 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
-from flake8_gpu_training.checks._judging import told
+from flake8_gpu_training.checks._faults import Fault, judge_of
 from flake8_gpu_training.checks._written import Use, Written, renaming, uses, value_text
 from flake8_gpu_training.checks.base import (
-    Change,
     Check,
-    Evidence,
     Example,
-    Finding,
     Impact,
-    Judgement,
     Priority,
-    Status,
 )
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks.accepted import TITLES, History, Part
@@ -33,16 +28,6 @@ from flake8_gpu_training.runs.model import Run
 
 _ALIKE = 0.75
 """How much of a misspelt word must agree with the real one (difflib's ratio)."""
-
-
-@dataclass(frozen=True)
-class _Fault:
-    written: Written
-    message: str
-    current: Text
-    action: Text
-    change: Optional[Change] = None
-    priority: Priority = Priority.HIGH
 
 
 @dataclass(frozen=True)
@@ -87,7 +72,7 @@ def _former(use: Use, written: Written, history: Optional[History]) -> Optional[
 # --- GPU005 ---------------------------------------------------------------------------
 
 
-def _unknown_settings(run: Run) -> Iterator[_Fault]:
+def _unknown_settings(run: Run) -> Iterator[Fault]:
     found = list(_unknown(run))
     if any(one.former is not None and one.history is None for one in found):
         return  # written for a version older than the tables: its other names are not known
@@ -105,8 +90,8 @@ def _unknown_settings(run: Run) -> Iterator[_Fault]:
         else:
             change, mend = None, f"drop {name}"
             action = Text(f"删除 {name}", f"drop {name}")
-        yield _Fault(
-            one.written,
+        yield Fault(
+            one.written.location,
             f"{mend}: {title} has no parameter {name}, and {one.use.refuses}",
             Text(f"{title} 没有参数 {name}", f"{title} has no parameter {name}"),
             action,
@@ -160,7 +145,7 @@ def _practice(framework: Framework, name: str) -> str:
     return ""
 
 
-def _foreign_settings(run: Run) -> Iterator[_Fault]:
+def _foreign_settings(run: Run) -> Iterator[Fault]:
     for one in _unknown(run):
         if not one.owner:
             continue
@@ -172,8 +157,8 @@ def _foreign_settings(run: Run) -> Iterator[_Fault]:
             told = ", ".join(ours)
         mend = f"write {told}" if ours else f"drop {name}"
         owner = one.owner.replace("'s ", " 的 ")
-        yield _Fault(
-            one.written,
+        yield Fault(
+            one.written.location,
             f"{mend}: {name} is a parameter of {one.owner}; {title} does not know it, "
             f"and {one.use.refuses}",
             Text(f"{name} 是 {owner} 的参数", f"{name} is a parameter of {one.owner}"),
@@ -205,7 +190,7 @@ def _ours(run: Run, one: _Unknown) -> Mapping[str, Any]:
 # --- GPU007 ---------------------------------------------------------------------------
 
 
-def _renamed_settings(run: Run) -> Iterator[_Fault]:
+def _renamed_settings(run: Run) -> Iterator[Fault]:
     for one in _unknown(run):
         if one.history is not None and not one.history.is_former:
             yield _too_new(one, one.history)
@@ -213,11 +198,11 @@ def _renamed_settings(run: Run) -> Iterator[_Fault]:
             yield _too_old(one)
 
 
-def _too_new(one: _Unknown, history: History) -> _Fault:
+def _too_new(one: _Unknown, history: History) -> Fault:
     name, part = one.written.name, history.part
     package = TITLES[part.distribution]
-    return _Fault(
-        one.written,
+    return Fault(
+        one.written.location,
         f"install {part.distribution}>={history.first} or drop {name}: {package} knows it from "
         f"{history.first} on, {part.at_hand.version} is asked for and {one.use.refuses}",
         Text(
@@ -229,7 +214,7 @@ def _too_new(one: _Unknown, history: History) -> _Fault:
     )
 
 
-def _too_old(one: _Unknown) -> _Fault:
+def _too_old(one: _Unknown) -> Fault:
     name = one.written.name
     part = one.history.part if one.history is not None else one.use.accepted.parts[0]
     last = one.history.last if one.history is not None else ""
@@ -249,8 +234,8 @@ def _too_old(one: _Unknown) -> _Fault:
             f"{part.title}, the newest that can be installed here, has it no more "
             f"(the last was {last}), and {one.use.refuses}"
         )
-    return _Fault(
-        one.written,
+    return Fault(
+        one.written.location,
         f"{mend}: {why}",
         Text(f"{part.title} 已无参数 {name}（最后为 {last}）", f"{part.title} dropped {name}"),
         Text(f"改为 {_told(one.written, ours)}" if ours else f"删除 {name}", mend),
@@ -299,7 +284,7 @@ def _told(written: Written, ours: Mapping[str, Any]) -> str:
 # --- GPU008, GPU009 -------------------------------------------------------------------
 
 
-def _wrong_types(run: Run) -> Iterator[_Fault]:
+def _wrong_types(run: Run) -> Iterator[Fault]:
     for use, written, parameter in _parsed(run):
         if len(parameter.types) != 1 or parameter.choices or written.text is None:
             continue
@@ -311,8 +296,8 @@ def _wrong_types(run: Run) -> Iterator[_Fault]:
             continue  # newer parsers take the word
         new = _as(wanted, written.text)
         hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
-        yield _Fault(
-            written,
+        yield Fault(
+            written.location,
             f"{hint}: {use.title} reads it as {wanted}, {written.text!r} is none and {use.refuses}",
             Text(
                 f"{written.name} 应为 {wanted}，实为 {written.text}",
@@ -378,7 +363,7 @@ _CONVERTED = frozenset(
 """Names that TrainingArguments.__post_init__ turns into an Enum, whoever gives them."""
 
 
-def _no_choices(run: Run) -> Iterator[_Fault]:
+def _no_choices(run: Run) -> Iterator[Fault]:
     for use in uses(run):
         for written in use.written:
             parameter = use.accepted.parameter(written.name, flag=written.is_flag)
@@ -409,7 +394,7 @@ def _is_converted(use: Use, parameter: Parameter) -> bool:
     return any((part.group, parameter.name) in _COMPARED for part in use.accepted.parts)
 
 
-def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> _Fault:
+def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> Fault:
     choices = [str(choice) for choice in parameter.choices if choice is not None]
     near = difflib.get_close_matches(str(value).lower(), choices, 1, _ALIKE)
     quoted = value is False and "no" in choices
@@ -423,8 +408,8 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
     if near:
         bare = written.is_flag or (written.is_key and not quoted)
         change = written.revalued(near[0] if bare else f'"{near[0]}"')
-    return _Fault(
-        written,
+    return Fault(
+        written.location,
         f"{mend}: {use.title} does not know {value!r} and {use.refuses}",
         Text(f"{written.name} 不能取 {value}", f"{written.name} cannot be {value}"),
         Text(f"可选值：{listed}", f"choose one of {listed}"),
@@ -433,30 +418,6 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
 
 
 # --- the checks -----------------------------------------------------------------------
-
-
-def _judge(find: Callable[[Run], Iterator[_Fault]]) -> Callable[[Run], Judgement]:
-    def judge(run: Run) -> Judgement:
-        faults = list(find(run))
-        if not faults:
-            return Judgement(Status.NOT_APPLICABLE)
-        first = min(faults, key=lambda fault: fault.priority.rank)
-        return Judgement(
-            Status.RECOMMENDED,
-            evidence=tuple(Evidence(f.current.en, f.written.location, f.current) for f in faults),
-            findings=tuple(
-                Finding(
-                    f.written.location, f.message, f.change, f.priority, told(f.current, f.action)
-                )
-                for f in faults
-            ),
-            current=first.current,
-            action=first.action,
-            change=next((f.change for f in faults if f.change is not None), None),
-            priority=first.priority,
-        )
-
-    return judge
 
 
 _FAILS = Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended"))
@@ -478,7 +439,7 @@ CHECKS: tuple[Check, ...] = (
         "unknown-setting",
         Text("未知参数", "Unknown setting"),
         Priority.HIGH,
-        _judge(_unknown_settings),
+        judge_of(_unknown_settings),
         why="The parser refuses a name that it does not know, and a constructor raises "
         "TypeError: the job ends before the first step, after it has waited for its GPUs.",
         fix="Write the name that is suggested, or drop it.",
@@ -508,7 +469,7 @@ CHECKS: tuple[Check, ...] = (
         "foreign-setting",
         Text("其他框架的参数", "Setting of another framework"),
         Priority.HIGH,
-        _judge(_foreign_settings),
+        judge_of(_foreign_settings),
         why="The name is another framework's or another command's: this one refuses it at start.",
         fix="Write the parameter that this framework has for it.",
         impact=_FAILS,
@@ -527,7 +488,7 @@ CHECKS: tuple[Check, ...] = (
         "renamed-setting",
         Text("参数在该版本中已改名或删除", "Setting renamed or removed"),
         Priority.HIGH,
-        _judge(_renamed_settings),
+        judge_of(_renamed_settings),
         why="The version at hand does not know the name any more, or not yet, and refuses it. "
         "The version at hand is the one that the project pins; without a pin it is the newest "
         "that its requirements allow, since that is what an installation gets today. A run "
@@ -558,7 +519,7 @@ CHECKS: tuple[Check, ...] = (
         "wrong-type",
         Text("参数类型错误", "Value of the wrong type"),
         Priority.HIGH,
-        _judge(_wrong_types),
+        judge_of(_wrong_types),
         why="argparse converts each flag and refuses what it cannot convert: 1e3 is no int.",
         fix="Write a value of the type that the parameter has.",
         impact=_FAILS,
@@ -577,7 +538,7 @@ CHECKS: tuple[Check, ...] = (
         "not-a-choice",
         Text("参数取值不在可选范围", "Value that is no choice"),
         Priority.HIGH,
-        _judge(_no_choices),
+        judge_of(_no_choices),
         why="Parsers refuse a value that is not among the choices, and TrainingArguments turns "
         "names of strategies, schedules and optimizers into an Enum, which knows no other.",
         fix="Choose one of the values that are named.",
