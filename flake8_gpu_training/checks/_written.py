@@ -16,6 +16,7 @@ from flake8_gpu_training.frameworks.accepted import (
     launched,
     parsed_by,
 )
+from flake8_gpu_training.frameworks.refusals.base import Options
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.settings import document_settings
 
@@ -74,7 +75,8 @@ class Use:
     """A program or constructor, and what is given to it.
 
     ``through_flags``: what stands in its file reaches it as flags. ``parser``: who takes it,
-    where that is no framework.
+    where that is no framework. ``options``: the same as the program's own validation sees it,
+    None where that is not known whole. ``call``: the constructor, where it is one.
     """
 
     accepted: Accepted
@@ -82,6 +84,8 @@ class Use:
     refuses: str = "refuses to start"
     through_flags: bool = False
     parser: str = ""
+    options: Optional[Options] = None
+    call: Optional[Call] = None
 
     @property
     def title(self) -> str:
@@ -98,25 +102,44 @@ def uses(run: Run) -> Iterator[Use]:
     """What ``run`` gives to the programs and constructors whose parameters are known."""
     accepted = accepted_by(run)
     if accepted is not None:
-        given = (*run.settings.values(), *run.overridden)
-        yield Use(accepted, tuple(_given(run, given)), through_flags=run.framework == "swift")
+        settings = (*run.settings.values(), *run.overridden)
+        yield Use(
+            accepted,
+            tuple(_given(run, settings)),
+            through_flags=run.framework == "swift",
+            options=Options(run.settings, accepted, run, is_open=run.is_open),
+        )
     own = parsed_by(run) if accepted is None else None
     if own is not None:
         taken, parser = own
         origins = {Origin.FLAG: parser.flags, Origin.FILE: parser.files}
         given = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
         where = tuple(_in_place(run, _given(run, given)))
-        yield Use(taken, where, parser="the script's parser")
+        options = Options(run.settings, taken, run, parser.names, run.is_open)
+        yield Use(taken, where, parser="the script's parser", options=options)
     launch = launched(run)
     if launch is not None:
         flags = (s for s in run.launcher.options.values() if s.origin is Origin.FLAG)
-        yield Use(launch, tuple(_given(run, flags)), "accelerate launch refuses it")
+        options = Options(run.launcher.options, launch, run)
+        yield Use(
+            launch, tuple(_given(run, flags)), "accelerate launch refuses it", options=options
+        )
     keys = configured(run)
     if keys is not None and run.accelerate is not None:
         entries = document_settings(run.accelerate).values()
         yield Use(keys, tuple(_given(run, entries)), "accelerate refuses the file")
     for call, known_to_it in constructed(run):
-        yield Use(known_to_it, tuple(_of_call(call)), f"{call.method} raises TypeError")
+        keywords = tuple(_of_call(call))
+        options = Options(
+            {one.name: one.setting for one in keywords}, known_to_it, run, is_open=_is_open(call)
+        )
+        refuses = f"{call.method} raises TypeError"
+        yield Use(known_to_it, keywords, refuses, options=options, call=call)
+
+
+def _is_open(call: Call) -> bool:
+    """Whether a call may be given more than its keywords tell."""
+    return call.is_open or bool(call.positional)
 
 
 def _given(run: Run, settings: Iterable[Setting]) -> Iterator[Written]:

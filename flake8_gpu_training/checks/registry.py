@@ -11,6 +11,7 @@ MODULES = (
     "mistakes",  # GPU0xx
     "parameters",  # GPU005 to GPU009
     "given_twice",  # GPU023
+    "refused",  # GPU024
     "parallelism",  # GPU101, GPU107
     "sharding",  # GPU102, GPU108
     "model_parallelism",  # GPU103 to GPU106, GPU109

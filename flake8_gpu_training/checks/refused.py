@@ -1,0 +1,109 @@
+"""GPU024: settings that the framework's own validation refuses (frameworks/refusals)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+from flake8_gpu_training.checks._faults import Fault, judge_of
+from flake8_gpu_training.checks._written import Use, uses, value_text
+from flake8_gpu_training.checks.base import Change, Check, Example, Impact, Priority
+from flake8_gpu_training.checks.changes import write, write_in_call
+from flake8_gpu_training.facts import Location
+from flake8_gpu_training.frameworks.refusals import refusals_of
+from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+
+def _refused(run: Run) -> Iterator[Fault]:
+    for use in uses(run):
+        if use.options is None:
+            continue
+        for part in use.accepted.parts:
+            for rule in refusals_of(part.distribution):
+                if rule.concerns(part.group, part.at_hand.version) and rule.refuses(use.options):
+                    yield _fault(run, use, use.options, rule, part.title)
+
+
+def _fault(run: Run, use: Use, options: Options, rule: Refusal, title: str) -> Fault:
+    words = _Words(options, rule.figures(options))
+    mend, why = (
+        Text(text.zh.format_map(words), text.en.format_map(words)) for text in (rule.mend, rule.why)
+    )
+    refuses = f"{use.call.method} raises" if use.call is not None else use.refuses
+    return Fault(
+        _place(run, use, rule),
+        f"{mend.en}: {why.en}, and {refuses} ({title})",
+        why,
+        mend,
+        _change(run, use, rule.write(options)),
+    )
+
+
+class _Words(Mapping[str, str]):
+    """The values that a rule's words may name."""
+
+    def __init__(self, options: Options, figures: Mapping[str, Any]) -> None:
+        self._options, self._figures = options, figures
+
+    def __getitem__(self, name: str) -> str:
+        if name in self._figures:
+            return value_text(self._figures[name])
+        try:
+            return value_text(self._options[name])
+        except UndecidedError:
+            raise KeyError(name) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._figures)
+
+    def __len__(self) -> int:
+        return len(self._figures)
+
+
+def _place(run: Run, use: Use, rule: Refusal) -> Location:
+    """Where the first of the rule's settings is written; else where the program is called."""
+    for name in rule.settings:
+        for written in use.written:
+            if written.name == name:
+                return written.location
+        setting = use.options.given.get(name) if use.options is not None else None
+        if setting is not None and setting.location is not None:
+            return setting.location
+    return use.call.location if use.call is not None else run.location
+
+
+def _change(run: Run, use: Use, parameters: Mapping[str, Any]) -> Optional[Change]:
+    """The change that mends it, where it can be written."""
+    if not parameters or use.options is None:
+        return None
+    if use.call is not None:
+        return write_in_call(run, use.call, use.call.keywords, parameters)
+    return write(run, parameters) if use.options.given is run.settings else None
+
+
+_TRAINER = """\
+from transformers import Trainer, TrainingArguments
+
+args = TrainingArguments(output_dir="out", logging_steps={})
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU024",
+        "refused-settings",
+        Text("框架会拒绝的参数组合", "Settings that the framework refuses"),
+        Priority.HIGH,
+        judge_of(_refused),
+        why="Frameworks check their arguments before the first step and stop with an error: "
+        "the job ends after it has waited for its GPUs and loaded its packages. Each rule "
+        "states one such check of the framework's source, in the releases that have it.",
+        fix="Do what the message says; it names the settings that do not go together.",
+        ignore="The framework is a version of your own that checks otherwise.",
+        impact=Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended")),
+        examples=(Example("hf_trainer", "train.py", _TRAINER.format(0), _TRAINER.format(10)),),
+        sources=("frameworks/refusals/*.py: file and function of each rule",),
+    ),
+)

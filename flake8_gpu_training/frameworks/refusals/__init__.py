@@ -1,0 +1,30 @@
+"""What each framework's own validation refuses at start, as declared rules with their sources.
+
+One module a distribution, named as its table (``-`` as ``_``); each declares ``REFUSALS``.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+
+from flake8_gpu_training.frameworks.refusals.base import Refusal
+
+_MODULES = frozenset({"transformers"})
+"""Distributions that have a module of rules."""
+
+
+@functools.cache
+def refusals_of(distribution: str) -> tuple[Refusal, ...]:
+    """The rules of a distribution (``transformers``, ``ms-swift`` …); none when it has none."""
+    name = distribution.replace("-", "_")
+    if name not in _MODULES:
+        return ()
+    module = import_module(f"flake8_gpu_training.frameworks.refusals.{name}")
+    found: tuple[Refusal, ...] = module.REFUSALS
+    return found
+
+
+def all_refusals() -> dict[str, tuple[Refusal, ...]]:
+    """The rules of every distribution that has some."""
+    return {name: refusals_of(name) for name in sorted(_MODULES)}
