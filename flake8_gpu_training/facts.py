@@ -148,7 +148,7 @@ class Loop:
 
     ``over_batches``: iterates a DataLoader (``iterable`` names it). ``trains``: its body
     calls ``.backward()`` or steps an optimizer. ``guarded``: it stands in a branch of the
-    loop or function around it.
+    loop or function around it. ``target``: the variables of a ``for`` loop.
     """
 
     location: Location
@@ -157,6 +157,7 @@ class Loop:
     trains: bool = False
     parent: Optional[Loop] = None
     guarded: bool = False
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,10 +175,11 @@ class Condition:
 
 @dataclass(frozen=True)
 class Assignment(Setting):
-    """An assignment to a dotted name, its scope and the branches it stands in."""
+    """An assignment to a dotted name, its scope, and the branches and loop it stands in."""
 
     scope: str = ""
     conditions: tuple[Condition, ...] = ()
+    loop: Optional[Loop] = None
 
 
 @dataclass(frozen=True)

@@ -805,3 +805,190 @@ for batch in torch.ones(4, 1, 16).cuda():
     model(batch).sum().backward()
 """
     assert _value(run_of({"train.py": program}, "python train.py $MODE"), "tuning") == "unknown"
+
+
+# --- weights that are frozen -------------------------------------------------------------------
+
+PARTS = """\
+import argparse
+
+import torch
+from torch import nn
+
+{helper}
+
+class Net(nn.Module):
+    def __init__(self, freeze_stem=False):
+        super().__init__()
+        self.stem = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+        self.freeze_stem = freeze_stem
+
+    def freeze(self):
+        for p in self.stem.parameters():
+            p.requires_grad = False
+
+
+def main(args):
+    model = Net().cuda()
+    other = Net().cuda()
+{freezing}
+    optimizer = torch.optim.AdamW(model.parameters())
+    for batch in torch.ones(4, 1, 8).cuda():
+        model(batch).sum().backward()
+        optimizer.step()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--freeze_stem", action="store_true")
+main(parser.parse_args())
+"""
+HELPERS = """\
+def set_requires_grad(module, flag):
+    for p in module.parameters():
+        p.requires_grad = flag
+
+
+def freeze(module):
+    for name, p in module.named_parameters():
+        p.requires_grad_(False)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("freezing", "flags", "tuning"),
+    [
+        ("pass", "", "full"),
+        ("for p in model.stem.parameters():\n    p.requires_grad = False", "", "unknown"),
+        ("for p in list(model.stem.parameters())[:1]:\n    p.requires_grad = False", "", "unknown"),
+        (
+            "for part in [model.stem]:\n    for p in part.parameters():\n"
+            "        p.requires_grad = False",
+            "",
+            "unknown",
+        ),
+        ("for p in model.parameters():\n    p.requires_grad = False", "", "freeze"),
+        ("for p in model.parameters():\n    p.requires_grad = True", "", "full"),
+        (
+            "for n, p in model.named_parameters():\n    if 'stem' in n:\n"
+            "        p.requires_grad = False",
+            "",
+            "unknown",
+        ),
+        ("model.stem.requires_grad_(False)", "", "unknown"),
+        ("model.stem.requires_grad_()", "", "full"),
+        ("set_requires_grad(model.stem, False)", "", "unknown"),
+        ("set_requires_grad(model.stem, True)", "", "full"),
+        ("set_requires_grad(ema, False)", "", "full"),
+        ("freeze(model.stem)", "", "unknown"),
+        ("freeze(teacher)", "", "full"),
+        ("model.freeze()", "", "unknown"),
+        ("config.freeze()", "", "full"),
+        ("freeze_support()", "", "full"),
+        ("if args.freeze_stem:\n    model.freeze()", "", "full"),
+        ("if args.freeze_stem:\n    model.freeze()", "--freeze_stem", "unknown"),
+        ("if args.freeze_stem:\n    freeze(model.stem)", "", "full"),
+        ("if args.freeze_stem:\n    freeze(model.stem)", "--freeze_stem", "unknown"),
+        ("if unseen():\n    freeze(model.stem)", "", "unknown"),
+        (
+            "teacher = Net()\nfor p in teacher.parameters():\n    p.requires_grad = False",
+            "",
+            "full",
+        ),
+        ("ema.requires_grad_(False)", "", "full"),
+        (
+            "for p, p_k in zip(model.parameters(), other.parameters()):\n"
+            "    p_k.data.copy_(p.data)\n    p_k.requires_grad = False",
+            "",
+            "full",
+        ),
+    ],
+)
+def test_what_is_frozen_is_not_said_to_be_trained(
+    run_of: MakeRun, freezing: str, flags: str, tuning: str
+) -> None:
+    lines = "\n".join(f"    {line}" for line in freezing.splitlines())
+    code = PARTS.format(helper=HELPERS, freezing=lines)
+    run = run_of({"train.py": code, "run.sh": f"python train.py {flags}\n"})
+    assert _value(run, "tuning") == tuning
+
+
+def test_a_switch_of_unseen_code_that_freezes_leaves_the_tuning_open(run_of: MakeRun) -> None:
+    for stages, tuning in ((0, "full"), (2, "unknown")):
+        option = f'parser.add_argument("--freeze_stages", type=int, default={stages})\n'
+        code = SCALED.replace('parser.add_argument("--bat', option + 'parser.add_argument("--bat')
+        run = run_of({"main.py": code, "run.sh": "python main.py\n"})
+        assert _value(run, "tuning") == tuning
+
+
+@pytest.mark.parametrize("call", ["set_requires_gradient_sync", "enable_input_require_grads"])
+def test_calls_that_only_sound_like_freezing_freeze_nothing(run_of: MakeRun, call: str) -> None:
+    code = PARTS.format(helper="", freezing=f"    model.{call}(False)")
+    assert _value(run_of({"train.py": code}, "python train.py"), "tuning") == "full"
+
+
+DIFFUSION = """\
+import torch
+from diffusers import AutoencoderKL, UNet2DConditionModel
+from transformers import CLIPTextModel
+
+text_encoder = CLIPTextModel.from_pretrained("org/text")
+vae = AutoencoderKL.from_pretrained("org/vae")
+unet = UNet2DConditionModel.from_pretrained("org/unet")
+vae.requires_grad_(False)
+text_encoder.requires_grad_(False)
+optimizer = torch.optim.AdamW(unet.parameters())
+for batch in torch.ones(4, 1, 8).cuda():
+    unet(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_what_a_diffusion_model_is_conditioned_by_is_no_part_of_it(run_of: MakeRun) -> None:
+    assert _value(run_of({"train.py": DIFFUSION}, "python train.py"), "tuning") == "full"
+    inside = DIFFUSION.replace("vae.requires_grad_", "unet.down_blocks.requires_grad_")
+    assert _value(run_of({"train.py": inside}, "python train.py"), "tuning") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("line", "tuning"),
+    [
+        ("pass", "full"),
+        ('model.set_lora_adapter("speech")', "unknown"),
+        ("model.enable_adapters()", "unknown"),
+        ('model.load_adapter("org/other")', "full"),
+    ],
+)
+def test_a_model_with_code_of_its_own_may_put_adapters_on_itself(
+    run_of: MakeRun, line: str, tuning: str
+) -> None:
+    code = f"""\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("org/speech", trust_remote_code=True)
+{line}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    assert _value(run_of({"train.py": code}, "python train.py"), "tuning") == tuning
+
+
+ADAPTED_BY_FLAGS = """\
+from transformers import AutoModelForCausalLM
+from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config
+
+training_args, model_args = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path)
+{line}
+SFTTrainer(model=model, args=training_args, peft_config=get_peft_config(model_args)).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "tuning"), [("pass", "full"), ("model.visual.requires_grad_(False)", "unknown")]
+)
+def test_a_frozen_part_counts_with_the_arguments_of_trl_too(
+    run_of: MakeRun, line: str, tuning: str
+) -> None:
+    files = {"sft.py": ADAPTED_BY_FLAGS.format(line=line)}
+    assert _value(run_of(files, "python sft.py --use_peft False"), "tuning") == tuning

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.reading import dtype, is_off, truth, version_of
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.sources.python import exchanges_attention
@@ -45,13 +46,9 @@ _NATIVE = re.compile(
 )
 _ATTENTION_SETTERS = ("set_attention_implementation", "set_attn_implementation")
 _FORWARD = re.compile(r"Attention\w*\.forward$")
-# Parts that are frozen beside the model: loops over ``self.part.parameters()``.
-_PART = re.compile(r"self\.([\w.]+)\.(?:named_)?parameters\(\)")
-_NEVER_TRAINED = re.compile(
-    r"(?i)teacher|target|ema|momentum|ref(?:erence)?_|_ref|old_|disc|critic|reward"
-    r"|lpips|vgg|percept|loss|vae|tokenizer|text_|clip|first_stage"
+_OWN_ADAPTERS = re.compile(
+    r"^(?!load_|merge_|unload|save_|get_|is_|_?has_).*(?:^|_)(?:lora|peft|adapters?)(?:_|$)"
 )
-_WHOLE_MODEL = re.compile(r"(?:self\.)?model(?:\.model)?\.requires_grad_")
 _APPLIES_ADAPTER = ("get_peft_model", "add_adapter", "inject_adapter_in_model")
 
 
@@ -326,9 +323,9 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
     if run.is_open or run.single_file or not run.python or "swift" in set(_modules(run)):
         return
     if any(is_model_load(call) for call in calls) and not _is_adapted(calls):
-        frozen = _frozen(calls) or _partly_frozen(run)
-        if frozen is not None:
-            found["tuning"] = frozen
+        left_open = _adapted_by_itself(calls) or frozen(run)
+        if left_open is not None:
+            found["tuning"] = left_open
         else:
             note = "no PEFT in the code that is run"
             found["tuning"] = Setting("tuning", "full", None, Origin.DERIVED, note)
@@ -381,38 +378,19 @@ def _is_adapted(calls: list[Call]) -> bool:
     )
 
 
+def _adapted_by_itself(calls: list[Call]) -> Optional[Setting]:
+    """``model.set_lora_adapter(…)``: a model's own code may put adapters on it."""
+    for call in calls:
+        if _OWN_ADAPTERS.search(call.method) and not call.name.startswith(("peft.", "trl.")):
+            reason = f"what {call.method} does is not followed"
+            return Setting("tuning", Unknown(reason, ("lora",)), call.location, Origin.CONSTRUCTOR)
+    return None
+
+
 def _asks_trl(call: Call) -> bool:
     """``peft_config=get_peft_config(model_args)`` is None unless ``use_peft`` is set."""
     text = call.keywords["peft_config"].text
     return text.startswith(("get_peft_config(", "trl.get_peft_config("))
-
-
-def _frozen(calls: list[Call]) -> Optional[Setting]:
-    """``model.requires_grad_(False)``: what is trained is a part put on top, or thawed later."""
-    for call in calls:
-        if call.method != "requires_grad_" or not _WHOLE_MODEL.fullmatch(call.name):
-            continue
-        argument = call.positional[0] if call.positional else call.keywords.get("requires_grad")
-        if argument is not None and argument.value is False:
-            return _in_branch(_from("tuning", "freeze", call), call.conditions)
-    return None
-
-
-def _partly_frozen(run: Run) -> Optional[Setting]:
-    """A module that freezes one of its parts: how much is trained depends on what that is.
-
-    Copies that are never trained (teachers, averages, critics) do not count.
-    """
-    for file in run.python:
-        loops = {loop.location.line: loop for loop in file.loops}
-        for item in file.attributes:
-            if item.value is not False or not item.name.endswith(".requires_grad"):
-                continue
-            loop = loops.get(item.location.line - 1) if item.location is not None else None
-            part = _PART.fullmatch(loop.iterable) if loop is not None else None
-            if part is not None and "." in item.scope and not _NEVER_TRAINED.search(part[1]):
-                return Setting("tuning", Unknown(f"{part[1]} is frozen"), item.location)
-    return None
 
 
 def _modules(run: Run) -> Iterator[str]:

@@ -17,6 +17,7 @@ from flake8_gpu_training.frameworks.accumulation import accumulation_by_hand
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.colossalai import practices_of_booster
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.hub_models import practices_from_models
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.lightning import precision_of, strategy_of, trainer_of
@@ -810,7 +811,11 @@ def _scheduling(program: _Program, found: Mapping[str, Setting]) -> dict[str, Se
 def _adapters(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
     result: dict[str, Setting] = {}
     if "tuning" not in found and program.silent("lora", "peft", "adapter", "unsloth"):
-        result.update(_absent("tuning", "full", "no adapters in the code"))
+        left_open = frozen(program.run)
+        if left_open is not None:
+            result["tuning"] = left_open
+        else:
+            result.update(_absent("tuning", "full", "no adapters in the code"))
     if program.silent("unsloth"):
         result.update(_absent("unsloth", False, "unsloth is not in the code"))
     if "liger_kernel" not in found and program.silent("liger"):

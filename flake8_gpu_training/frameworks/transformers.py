@@ -10,6 +10,7 @@ from flake8_gpu_training.facts import Call, Origin, PythonFile, Setting, Unknown
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.hub_models import attention_of, practices_from_models
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
@@ -565,6 +566,8 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
         found.update(
             by_default(run, "tuning", "full", "trl trainer/*_trainer.py: peft_config None")
         )
+    if "tuning" in found and found["tuning"].value == "full":
+        found["tuning"] = frozen(run) or found["tuning"]
     rank = find(run, "lora_r", "lora_rank")
     if rank is not None:
         found["lora_rank"] = practice("lora_rank", rank.value, rank)

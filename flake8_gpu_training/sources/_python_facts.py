@@ -29,6 +29,7 @@ from flake8_gpu_training.sources._python_interest import (
     CALLS,
     HOT_CALLS,
     LOADER_NAME,
+    chooses_weights,
     exchanges_attention,
     is_constructor,
     is_field_name,
@@ -216,6 +217,7 @@ class FactBuilder:
             or (method == "map" and name != "map")
             or name.startswith(("subprocess.", "os.environ.", "sys.argv."))
             or exchanges_attention(method)
+            or chooses_weights(method)
             or (loop is not None and method in draft.scope.top().definitions)
         )
 
@@ -278,7 +280,8 @@ class FactBuilder:
         iterable = _unwrapped(node.iter)
         text = self._positions.text(iterable)[:_MAX_TEXT]
         over = self._is_loader(iterable, draft.scope)
-        return Loop(place, text, over, draft.trains, parent, draft.guarded)
+        target = self._positions.text(node.target)[:_MAX_TEXT]
+        return Loop(place, text, over, draft.trains, parent, draft.guarded, target)
 
     def _is_loader(self, node: cst.BaseExpression, scope: Scope) -> bool:
         if isinstance(node, cst.Call):
@@ -404,8 +407,16 @@ class FactBuilder:
                 value = self.value(draft.value, draft.scope)
                 conditions = self._conditions(draft.tests)
                 place = self.at(draft.target)
-                scope = draft.scope.name
-                found.append(Assignment(name, value, place, scope=scope, conditions=conditions))
+                found.append(
+                    Assignment(
+                        name,
+                        value,
+                        place,
+                        scope=draft.scope.name,
+                        conditions=conditions,
+                        loop=self._loop(draft.loop),
+                    )
+                )
         return found
 
     def _environment_writes(self) -> list[Setting]:

@@ -155,6 +155,7 @@ TRACES = (
     "deepspeed_config",
     "attn_implementation =",
     ".forward =",
+    ".requires_grad =",
     "sys.argv",
     ".map(",
     "Image.open(",
@@ -215,6 +216,14 @@ def exchanges_attention(name: str) -> bool:
     return _PATCH.search(name) is not None
 
 
+def chooses_weights(name: str) -> bool:
+    """Whether a function's name says that it chooses the weights that are trained."""
+    return _CHOICE.search(name) is not None
+
+
+_CHOICE = re.compile(
+    r"(?i)freez|(?<!input_)(?:requires?|toggle|set)_grad(?!ient)|(?:^|_)(?:lora|peft|adapters?)(?:_|$)"
+)
 _PATCH = re.compile(r"(?:replace|patch|enable|use)_\w*(?:attn|attention)")
 
 

@@ -11,6 +11,7 @@ from flake8_gpu_training.sources._python_interest import (
     HOT_CALLS,
     OPTIMIZER_LIKE,
     TRACES,
+    chooses_weights,
     exchanges_attention,
     is_constructor,
 )
@@ -46,6 +47,7 @@ def interest_offsets(text: str, names: Collection[str], modules: Collection[str]
         if verdict is None:
             verdict = word in CALLS or word in names
             verdict = verdict or is_constructor(word) or exchanges_attention(word)
+            verdict = verdict or chooses_weights(word)
             verdicts[word] = verdict
         if verdict:
             yield offset

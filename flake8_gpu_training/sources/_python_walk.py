@@ -103,6 +103,7 @@ class AssignmentDraft:
     value: cst.BaseExpression
     scope: Scope
     tests: tuple[Test, ...] = ()
+    loop: Optional[LoopDraft] = None
 
 
 @dataclass(frozen=True)
@@ -421,7 +422,7 @@ class _Walker:
             self.visit(target)
             if value is not None and keyed is None:
                 self.drafts.assignments.append(
-                    AssignmentDraft(target, value, self.scope, self.tests)
+                    AssignmentDraft(target, value, self.scope, self.tests, self.loop)
                 )
 
     def bind_elements(
@@ -454,7 +455,9 @@ class _Walker:
                 # The object had a value of its own before, which is not in sight.
                 self.scope.bind(written, None, node)
         if value is not None and keyed is None:
-            self.drafts.assignments.append(AssignmentDraft(target, value, self.scope, self.tests))
+            self.drafts.assignments.append(
+                AssignmentDraft(target, value, self.scope, self.tests, self.loop)
+            )
 
     def scope_changes(self, container: cst.CSTNode) -> None:
         """Note that a container is changed in place."""

@@ -18,11 +18,12 @@ from typing import Optional, Union
 from flake8_gpu_training.facts import Import, Location, Problem, ProblemKind, PythonFile
 from flake8_gpu_training.sources._python_interest import (
     BYTE_TRACES,
+    chooses_weights,
     exchanges_attention,
     mentions_in,
 )
 
-__all__ = ["exchanges_attention", "is_relevant", "read_imports", "read_python"]
+__all__ = ["chooses_weights", "exchanges_attention", "is_relevant", "read_imports", "read_python"]
 
 MAX_BYTES = 2_000_000
 MAX_BRACKETS = 150
