@@ -941,10 +941,105 @@ text_encoder.requires_grad_(False)
 optimizer = torch.optim.AdamW(unet.parameters())
 for batch in torch.ones(4, 1, 8).cuda():
     unet(batch).sum().backward()
+
+
+# --- autocast that is not PyTorch's own -----------------------------------------------------
+
+CHOSEN_CONTEXT = """\
+import contextlib
+
+import torch
+
+
+def context_for(name):
+    return contextlib.nullcontext if name == "none" else torch.cuda.amp.autocast
+
+
+def train(model, loader, optimizer, accelerator, name):
+    autocast = context_for(name)
+    for batch in loader:
+        with {context}:
+            loss = model(batch.cuda())
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def _trained(run_of: MakeRun, program: str, launch: str = "python train.py") -> Run:
+    made = "model = torch.nn.Linear(2, 2).cuda()\nloader = torch.utils.data.DataLoader(data)\n"
+    start = "train(model, loader, torch.optim.SGD(model.parameters()), None, 'amp')\n"
+    return run_of({"train.py": program + made + start}, launch)
+
+
+@pytest.mark.parametrize(
+    ("context", "precision"),
+    [
+        ("autocast()", "unknown"),
+        ("accelerator.autocast()", "unknown"),
+        ("torch.autocast('cuda')", "fp16"),
+        ("torch.autocast('cuda', torch.bfloat16)", "bf16"),
+    ],
+)
+def test_only_the_autocast_of_pytorch_has_its_default_type(
+    run_of: MakeRun, context: str, precision: str
+) -> None:
+    run = _trained(run_of, CHOSEN_CONTEXT.format(context=context))
+    assert _value(run, "precision") == precision
+
+
+SAMPLED = """\
+import torch
+
+
+@torch.no_grad()
+def sample_images(model):
+    with torch.autocast("cuda", torch.float16):
+        return model(torch.randn(4, 2).cuda())
+
+
+def train(model, loader, optimizer, accelerator, name):
+    for batch in loader:
+        {context}
+            loss = model(batch.cuda())
+        loss.backward()
+        optimizer.step()
+        sample_images(model)
+"""
+
+
+def test_autocast_of_samples_is_not_the_precision_of_training(run_of: MakeRun) -> None:
+    program = SAMPLED.format(context="if True:")
+    assert _value(_trained(run_of, program), "precision") == "unknown"
+
+
+def test_autocast_of_training_counts_beside_that_of_samples(run_of: MakeRun) -> None:
+    program = SAMPLED.format(context="with torch.autocast('cuda', torch.bfloat16):")
+    assert _value(_trained(run_of, program), "precision") == "bf16"
+
+
+def test_autocasts_that_disagree_leave_the_precision_open(run_of: MakeRun) -> None:
+    program = SAMPLED.replace("sample_images", "targets")
+    program = program.format(context="with torch.autocast('cuda', torch.bfloat16):")
+    assert _value(_trained(run_of, program), "precision") == "unknown"
+
+
+# --- batches that are dealt out or cut up ----------------------------------------------------
+
+DEALT_OUT = """\
+import torch
+
+model = torch.nn.Linear(2, 2).cuda()
+if torch.cuda.device_count() > 1:
+    model = torch.nn.DataParallel(model)
+loader = torch.utils.data.DataLoader(data, batch_size=128)
+optimizer = torch.optim.SGD(model.parameters())
+for batch in loader:
+    model(batch.cuda()).sum().backward()
     optimizer.step()
 """
 
 
+<<<<<<< HEAD
 def test_what_a_diffusion_model_is_conditioned_by_is_no_part_of_it(run_of: MakeRun) -> None:
     assert _value(run_of({"train.py": DIFFUSION}, "python train.py"), "tuning") == "full"
     inside = DIFFUSION.replace("vae.requires_grad_", "unet.down_blocks.requires_grad_")
@@ -992,3 +1087,42 @@ def test_a_frozen_part_counts_with_the_arguments_of_trl_too(
 ) -> None:
     files = {"sft.py": ADAPTED_BY_FLAGS.format(line=line)}
     assert _value(run_of(files, "python sft.py --use_peft False"), "tuning") == tuning
+=======
+@pytest.mark.parametrize(
+    ("launch", "batch"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0,1,2,3 python train.py", "unknown"),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py", 128),
+        ("torchrun --nproc_per_node 2 train.py", 128),
+    ],
+)
+def test_data_parallel_deals_a_batch_out_to_its_gpus(
+    run_of: MakeRun, launch: str, batch: Any
+) -> None:
+    assert _value(run_of({"train.py": DEALT_OUT}, launch), "micro_batch_size") == batch
+
+
+CUT_UP = """\
+import torch
+
+model = torch.nn.Linear(2, 2).cuda()
+loader = torch.utils.data.DataLoader(data, batch_size=32)
+optimizer = torch.optim.SGD(model.parameters())
+for batch in loader:
+    for part in range(0, len(batch), size):
+        model(batch[part:part + size].cuda()).sum().backward()
+{update}
+"""
+
+
+def test_a_step_of_several_backward_passes_accumulates(run_of: MakeRun) -> None:
+    run = run_of({"train.py": CUT_UP.format(update="    optimizer.step()")}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == "unknown"
+    assert _value(run, "micro_batch_size") == "unknown"
+
+
+def test_an_update_after_each_backward_pass_does_not_accumulate(run_of: MakeRun) -> None:
+    run = run_of({"train.py": CUT_UP.format(update="        optimizer.step()")}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == 1
+    assert _value(run, "micro_batch_size") == 32
+>>>>>>> 1407cea (Only PyTorch's autocast has its default type, and a batch dealt out or cut up is no micro-batch)

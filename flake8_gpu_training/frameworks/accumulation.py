@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
@@ -21,6 +21,8 @@ from flake8_gpu_training.runs.model import Run
 
 _NAME = "gradient_accumulation_steps"
 _OPTIMIZER = re.compile(r"(?i)(?:optim\w*|scaler|(?:^|_)opt)$")
+_BACKWARD = ("backward", "manual_backward")
+_HOLDS_BACK = ("no_sync", "no_backward_sync")
 _DIVISOR = r"%\s*\(?\s*([A-Za-z_][\w.]*|\d+)[\s)]*"
 _COMES_OUT = re.compile(_DIVISOR + "==")
 _DIFFERS = re.compile(_DIVISOR + "!=")
@@ -47,6 +49,44 @@ def accumulation_by_hand(run: Run) -> Optional[Setting]:
     if len(values) > 1 or not known(found[0].value):
         return Setting(_NAME, Unknown("the loop decides"), found[0].location, Origin.CONSTRUCTOR)
     return found[0]
+
+
+def held_back(run: Run) -> Optional[Setting]:
+    """``no_sync``: gradients are held back for an update that only the loop knows."""
+    calls = (call for file in run.python for call in file.calls)
+    return next((_several(call) for call in calls if call.method in _HOLDS_BACK), None)
+
+
+def parts_of_a_step(run: Run) -> Optional[Setting]:
+    """A loop of backward passes with the update behind it: a batch that is cut into parts.
+
+    A loop with an update of its own (a GAN's critic) is no such loop.
+    """
+    for file in run.python:
+        updated = {call.loop for call in file.calls if _updates(call)}
+        for call in file.calls:
+            if call.method in _BACKWARD and call.loop and _is_part(call.loop, updated):
+                return _several(call)
+    return None
+
+
+def _several(call: Call) -> Setting:
+    reason = "a step has several backward passes"
+    return Setting(_NAME, Unknown(reason), call.location, Origin.CONSTRUCTOR)
+
+
+def _is_part(loop: Loop, updated: Set[Optional[Loop]]) -> bool:
+    """Whether the gradients of a loop are used by an update in a loop around it."""
+    if loop in updated or any(_is_within(inner, loop) for inner in updated):
+        return False
+    return any(_is_within(loop, outer) for outer in updated if outer is not None)
+
+
+def _is_within(inner: Optional[Loop], outer: Loop) -> bool:
+    around = inner.parent if inner is not None else None
+    while around is not None and around != outer:
+        around = around.parent
+    return around is not None
 
 
 def _updates(call: Call) -> bool:

@@ -6,6 +6,7 @@ word of it; everything less is left unknown.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional
@@ -13,7 +14,11 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import megatron, mmengine, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
-from flake8_gpu_training.frameworks.accumulation import accumulation_by_hand
+from flake8_gpu_training.frameworks.accumulation import (
+    accumulation_by_hand,
+    held_back,
+    parts_of_a_step,
+)
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.colossalai import practices_of_booster
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
@@ -70,6 +75,10 @@ _SHARDING_WORDS = (
 _WRAPPING_WORDS = ("dataparallel", "accelerat", "lightning", "fabric")
 _ACCUMULATION_WORDS = ("accum", "acc_step", "acc_iter", "grad_acc")
 _EVALUATION = re.compile(r"(?i)(?:^|[._])(?:val|valid|validation|test|eval|dev|infer|predict)")
+_GENERATION = re.compile(r"(?i)(?:^|_)(?:generat\w*|sampl\w*|decode\w*|demo|plot\w*|visuali\w*)")
+_LAUNCHER = re.compile(r"(?i)(?:^|[._])(?:accelerator|fabric)$")
+_AUTOCASTS = ("torch.", "torch_npu.", "mmengine.", "intel_extension_for_pytorch.")
+"""Packages whose ``autocast`` is PyTorch's, with its default types."""
 _MISSING = "the DeepSpeed configuration was not found"
 _KERNELS: Mapping[str, str] = {
     "flash_attn_func": "flash_attention_2",
@@ -224,6 +233,7 @@ def _of_code(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_tf32(program))
     found.update(_batching(program))
     found.update(loading(run))
+    found.update(_shared_out(program, found))
     found.update(_optimizing(program, found))
     found.update(_scheduling(program, found))
     found.update(_adapters(program, found))
@@ -369,19 +379,41 @@ def _missing_deepspeed(program: _Program) -> Optional[Call]:
 
 
 def _of_autocast(program: _Program) -> Optional[Setting]:
+    """The type of the ``autocast`` that training runs in; unknown where several disagree."""
+    found: list[Setting] = []
     for call in program.named("autocast"):
-        if _is_evaluation(call):
+        if _is_evaluation(call) or _is_generation(call) or _of_a_launcher(call):
             continue  # images or scores in between, no training
         device = _keyword(call, "device_type", position=0)
         if device is not None and device.value in ("cpu", "mps", "xla"):
             continue
         enabled = _keyword(call, "enabled")
-        if enabled is not None and not known(enabled.value):
-            return _given("precision", enabled.value, call, enabled)
-        if enabled is not None and truth(enabled.value) is False:
+        if enabled is not None and known(enabled.value) and truth(enabled.value) is False:
             continue
-        return _autocast_type(call)
-    return None
+        if not call.name.startswith(_AUTOCASTS):
+            reason = f"what {call.name} is was not followed"
+            found.append(_given("precision", Unknown(reason), call))
+        elif enabled is not None and not known(enabled.value):
+            found.append(_given("precision", enabled.value, call, enabled))
+        else:
+            found.append(_autocast_type(call))
+    values = {repr(setting.value) for setting in found}
+    if len(values) > 1 and all(setting.known for setting in found):
+        candidates = tuple(dict.fromkeys(setting.value for setting in found))
+        unread = Unknown("several autocasts in the code", candidates)
+        return dataclasses.replace(found[0], value=unread)
+    return next((s for s in found if not s.known), found[0]) if found else None
+
+
+def _is_generation(call: Call) -> bool:
+    """Whether a call stands in a function that makes samples of what was learnt."""
+    return _GENERATION.search(call.scope.rpartition(".")[2]) is not None
+
+
+def _of_a_launcher(call: Call) -> bool:
+    """``accelerator.autocast()`` has the type that the Accelerator or Fabric was made with."""
+    owner = call.receiver or call.name.rpartition(".")[0]
+    return _LAUNCHER.search(owner) is not None
 
 
 def _autocast_type(call: Call) -> Setting:
@@ -611,6 +643,32 @@ def _batching(program: _Program) -> dict[str, Setting]:
     return {"micro_batch_size": practice("micro_batch_size", setting.value, setting)}
 
 
+def _shared_out(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
+    """A loader's batch is not a GPU's: ``nn.DataParallel`` deals it out, a step cuts it up."""
+    name = "micro_batch_size"
+    batch = found.get(name)
+    if batch is None or not batch.known:
+        return {}
+    if parts_of_a_step(program.run) is not None:
+        reason = f"a step takes {batch.value} samples in parts"
+    elif _deals_out(program):
+        reason = f"nn.DataParallel deals {batch.value} samples out to its GPUs"
+    else:
+        return {}
+    return {name: dataclasses.replace(batch, value=Unknown(reason))}
+
+
+def _deals_out(program: _Program) -> bool:
+    """Whether ``nn.DataParallel`` copies the model of the only process to several GPUs."""
+    wrapped = any(
+        call.name in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+        and not _is_evaluation(call)
+        for call in program.calls
+    )
+    many = program.run.launcher.world_size
+    return wrapped and many in (None, 1) and program.run.hardware.gpus_per_node != 1
+
+
 def _is_evaluation(call: Call) -> bool:
     names = (call.assigned_to, call.scope.rpartition(".")[2])
     return any(name and _EVALUATION.search(name) is not None for name in names)
@@ -759,6 +817,9 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     by_hand = accumulation_by_hand(program.run)
     if by_hand is not None:
         return {name: by_hand}
+    several = parts_of_a_step(program.run) or held_back(program.run)
+    if several is not None:
+        return {name: several}
     if program.silent(*_ACCUMULATION_WORDS, "deepspeed") and not program.is_launch_open():
         return _absent(name, 1, "no gradient accumulation in the code")
     return {}
