@@ -941,6 +941,57 @@ text_encoder.requires_grad_(False)
 optimizer = torch.optim.AdamW(unet.parameters())
 for batch in torch.ones(4, 1, 8).cuda():
     unet(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_what_a_diffusion_model_is_conditioned_by_is_no_part_of_it(run_of: MakeRun) -> None:
+    assert _value(run_of({"train.py": DIFFUSION}, "python train.py"), "tuning") == "full"
+    inside = DIFFUSION.replace("vae.requires_grad_", "unet.down_blocks.requires_grad_")
+    assert _value(run_of({"train.py": inside}, "python train.py"), "tuning") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("line", "tuning"),
+    [
+        ("pass", "full"),
+        ('model.set_lora_adapter("speech")', "unknown"),
+        ("model.enable_adapters()", "unknown"),
+        ('model.load_adapter("org/other")', "full"),
+    ],
+)
+def test_a_model_with_code_of_its_own_may_put_adapters_on_itself(
+    run_of: MakeRun, line: str, tuning: str
+) -> None:
+    code = f"""\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("org/speech", trust_remote_code=True)
+{line}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    assert _value(run_of({"train.py": code}, "python train.py"), "tuning") == tuning
+
+
+ADAPTED_BY_FLAGS = """\
+from transformers import AutoModelForCausalLM
+from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config
+
+training_args, model_args = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path)
+{line}
+SFTTrainer(model=model, args=training_args, peft_config=get_peft_config(model_args)).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "tuning"), [("pass", "full"), ("model.visual.requires_grad_(False)", "unknown")]
+)
+def test_a_frozen_part_counts_with_the_arguments_of_trl_too(
+    run_of: MakeRun, line: str, tuning: str
+) -> None:
+    files = {"sft.py": ADAPTED_BY_FLAGS.format(line=line)}
+    assert _value(run_of(files, "python sft.py --use_peft False"), "tuning") == tuning
 
 
 # --- autocast that is not PyTorch's own -----------------------------------------------------
@@ -1039,55 +1090,6 @@ for batch in loader:
 """
 
 
-<<<<<<< HEAD
-def test_what_a_diffusion_model_is_conditioned_by_is_no_part_of_it(run_of: MakeRun) -> None:
-    assert _value(run_of({"train.py": DIFFUSION}, "python train.py"), "tuning") == "full"
-    inside = DIFFUSION.replace("vae.requires_grad_", "unet.down_blocks.requires_grad_")
-    assert _value(run_of({"train.py": inside}, "python train.py"), "tuning") == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("line", "tuning"),
-    [
-        ("pass", "full"),
-        ('model.set_lora_adapter("speech")', "unknown"),
-        ("model.enable_adapters()", "unknown"),
-        ('model.load_adapter("org/other")', "full"),
-    ],
-)
-def test_a_model_with_code_of_its_own_may_put_adapters_on_itself(
-    run_of: MakeRun, line: str, tuning: str
-) -> None:
-    code = f"""\
-from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-
-model = AutoModelForCausalLM.from_pretrained("org/speech", trust_remote_code=True)
-{line}
-Trainer(model=model, args=TrainingArguments("out")).train()
-"""
-    assert _value(run_of({"train.py": code}, "python train.py"), "tuning") == tuning
-
-
-ADAPTED_BY_FLAGS = """\
-from transformers import AutoModelForCausalLM
-from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config
-
-training_args, model_args = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
-model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path)
-{line}
-SFTTrainer(model=model, args=training_args, peft_config=get_peft_config(model_args)).train()
-"""
-
-
-@pytest.mark.parametrize(
-    ("line", "tuning"), [("pass", "full"), ("model.visual.requires_grad_(False)", "unknown")]
-)
-def test_a_frozen_part_counts_with_the_arguments_of_trl_too(
-    run_of: MakeRun, line: str, tuning: str
-) -> None:
-    files = {"sft.py": ADAPTED_BY_FLAGS.format(line=line)}
-    assert _value(run_of(files, "python sft.py --use_peft False"), "tuning") == tuning
-=======
 @pytest.mark.parametrize(
     ("launch", "batch"),
     [
@@ -1125,4 +1127,3 @@ def test_an_update_after_each_backward_pass_does_not_accumulate(run_of: MakeRun)
     run = run_of({"train.py": CUT_UP.format(update="        optimizer.step()")}, "python train.py")
     assert _value(run, "gradient_accumulation_steps") == 1
     assert _value(run, "micro_batch_size") == 32
->>>>>>> 1407cea (Only PyTorch's autocast has its default type, and a batch dealt out or cut up is no micro-batch)
