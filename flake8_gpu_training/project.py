@@ -137,6 +137,8 @@ _DOCKERFILE = re.compile(
     r"(?:dockerfile|containerfile)(?:[-_.].*)?|.*\.(?:dockerfile|containerfile)"
 )
 _MAKEFILE = re.compile(r"(?:gnu)?makefile(?:[-_.].*)?")
+# Job scripts by these names are shell when their first line says so.
+_SCRIPT_SUFFIXES = frozenset({".batch", ".cmd", ".com", ".job", ".qsub", ".run", ".sub", ".submit"})
 _SHEBANG = re.compile(rb"#!.*?\b(?:(python|pypy)[\d.]*|((?:ba|da|z|k)?sh))\b")
 
 _SKIPPED = frozenset(
@@ -358,6 +360,12 @@ class Project:
             if isinstance(facts, ConfigFile):
                 yield facts
 
+    def command_line(self, text: str, path: str) -> ScriptFile:
+        """Facts of a line of shell text at the root: what the scripts it starts do is its own."""
+        from flake8_gpu_training.sources.shell import read_shell
+
+        return read_shell(text, path, library=self._scripts_to_follow())
+
     def requirements(self) -> Iterator[RequirementsFile]:
         """Facts of requirements, setup, environment and lock files, in path order."""
         for path in self._of(frozenset({FileKind.REQUIREMENTS})):
@@ -517,7 +525,8 @@ def _kind_at(full: Path, path: str) -> FileKind:
     """Kind of a regular file, whose first bytes are looked at when its name leaves it open."""
     kind = kind_of(path)
     name = posixpath.basename(path).lower()
-    is_open = kind is FileKind.OTHER and "." not in name.lstrip(".")
+    suffix = posixpath.splitext(name)[1]
+    is_open = kind is FileKind.OTHER and ("." not in name.lstrip(".") or suffix in _SCRIPT_SUFFIXES)
     if is_open or (kind is FileKind.REQUIREMENTS and _CONDA.fullmatch(name)):
         try:
             return kind_of(path, _head(full))

@@ -24,7 +24,6 @@ from flake8_gpu_training.runs.assembly import with_profile
 from flake8_gpu_training.runs.elsewhere import elsewhere
 from flake8_gpu_training.runs.find import LAUNCH_PATH, find_runs
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
-from flake8_gpu_training.sources.shell import read_command_line
 from flake8_gpu_training.verdicts import Diagnostic, Verdict, diagnostics, judge
 from report_builder.advice import DeepSpeedAdvice, FlashAdvice, deepspeed, flash_attention
 from report_builder.audits import AUDITS, audit_of
@@ -119,7 +118,8 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
     """Reads the project at ``root`` and judges its runs; ``shown`` is the path as given."""
     progress("read", 0, 1)
     project = Project.open(root, exclude=options.exclude)
-    commands = read_command_line(options.launch_command) if options.launch_command else ()
+    given = options.launch_command
+    commands = project.command_line(given, LAUNCH_PATH).commands if given else ()
     detection = detect(project, commands)
     found = find_runs(project, options.launch_command or None, detection=detection)
     runs = tuple(_as_asked(run, options) for run in found)

@@ -255,23 +255,39 @@ class _Finder:
     # --- the primary run ---
 
     def _launched(self, runs: list[Run], text: str) -> tuple[list[Run], Optional[Run]]:
-        """``runs`` and the one that a launch command starts, added when it is new."""
-        from flake8_gpu_training.sources.shell import read_command_line
+        """``runs`` and the one that a launch command starts, added when it is new.
 
-        for command in read_command_line(text, LAUNCH_PATH):
+        The scripts that it starts are followed with the arguments it gives them. Of several
+        runs it is the first that trains, and is no trial by its name.
+        """
+        line = self.project.command_line(text, LAUNCH_PATH)
+        started: list[Run] = []
+        added: list[Run] = []
+        for command in self._given(line):
             launch = read_launch(command) or self._installed(command)
             if launch is None:
-                chosen = self._of_script(runs, command)
-                if chosen is not None:
-                    return runs, chosen
+                within = self._of_script(runs, command)
+                started += [within] if within is not None else []
                 continue
             same = [run for run in runs if run.command and _same(run.command, command)]
             if same:
-                return runs, min(same, key=self._order)
-            made = self.assembly.of_launch(launch, Origins())
-            if made:
-                return [*made, *runs], made[0]
-        return runs, None
+                here = [run for run in same if run.location == command.location]
+                started.append(min(here or same, key=self._order))
+                continue
+            origins = Origins(script=line if command.location.path != LAUNCH_PATH else None)
+            made = self.assembly.of_launch(launch, origins)
+            added += made
+            started += made[:1]
+        if not started:
+            return runs, None
+        return [*added, *runs], min(started, key=_launch_order)
+
+    def _given(self, line: ScriptFile) -> Iterator[Command]:
+        """The commands of a launch command, and those of the Makefiles that it calls."""
+        for command in line.commands:
+            if not command.uncalled:
+                yield command
+                yield from made_by(self.project, command)
 
     def _of_script(self, runs: Sequence[Run], command: Command) -> Optional[Run]:
         """The run in the script that ``bash train.sh`` (or ``sbatch``, ``./train.sh``) starts."""
@@ -301,7 +317,7 @@ class _Finder:
             _KIND_RANK[run.kind],
             run.framework != detected,
             run.is_open and not _written(run),
-            bool(_TRIAL.search(path) or _TRIAL.search(posixpath.basename(run.entry or ""))),
+            _is_trial(run),
             is_example,
             path.endswith(".ipynb"),
             run.command is None and run.place.document is None,
@@ -310,6 +326,16 @@ class _Finder:
             path.count("/"),
             run.location,
         )
+
+
+def _is_trial(run: Run) -> bool:
+    entry = posixpath.basename(run.entry or "")
+    return bool(_TRIAL.search(run.location.path) or _TRIAL.search(entry))
+
+
+def _launch_order(run: Run) -> tuple[Any, ...]:
+    """Least is the run that a launch is for; of equals the first that it starts."""
+    return (_KIND_RANK[run.kind], run.is_open and not _written(run), _is_trial(run))
 
 
 def _oddity(run: Run) -> tuple[int, ...]:

@@ -87,7 +87,7 @@ MAX_COMMANDS = 20_000
 _MAX_STEPS = 100_000
 _MAX_NESTING = 8
 _MAX_CALLS = 16
-_MAX_SCRIPTS = 3
+_MAX_SCRIPTS = 4
 """How deep scripts that source or start others are followed."""
 _MAX_CHARACTERS = 4_000_000
 """Most text in composed scripts (``eval``, ``bash -c``) that is read for one file."""
