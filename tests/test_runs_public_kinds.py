@@ -994,6 +994,108 @@ def test_a_frozen_part_counts_with_the_arguments_of_trl_too(
     assert _value(run_of(files, "python sft.py --use_peft False"), "tuning") == tuning
 
 
+# --- models of Transformers, and what is loaded beside them ---------------------------------
+
+LOADED = """\
+import torch
+from transformers import {kind}
+
+model = {kind}.from_pretrained({given})
+optimizer = torch.optim.SGD(model.parameters())
+for batch in loader:
+    model(**batch).loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "attention"),
+    [
+        ("AutoModelForCausalLM", "name", "sdpa"),
+        ("AutoModelForCausalLM", "name, _attn_implementation='flash_attention_2'", None),
+        ("AutoModelForCausalLM", "'bigscience/bloom-7b1'", "unknown"),
+        ("AutoModelForSeq2SeqLM", "'google/flan-t5-xl'", "unknown"),
+        ("AutoModelForSeq2SeqLM", "name", "unknown"),
+        ("T5ForConditionalGeneration", "name", "unknown"),
+        ("AutoModelForSequenceClassification", "'microsoft/deberta-v3-large'", "unknown"),
+        ("AutoModelForSequenceClassification", "'Qwen/Qwen2.5-7B'", "sdpa"),
+        ("LlamaForCausalLM", "name", "sdpa"),
+    ],
+)
+def test_sdpa_is_the_default_of_models_that_have_it(
+    run_of: MakeRun, kind: str, given: str, attention: Optional[str]
+) -> None:
+    run = run_of({"train.py": LOADED.format(kind=kind, given=given)}, "python train.py")
+    assert _value(run, "attention") == (attention or "flash_attention_2")
+
+
+MEASURED = """\
+import torch
+from transformers import AutoModelForCausalLM
+
+
+class {owner}(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.language = AutoModelForCausalLM.from_pretrained(name)
+
+
+measure = {owner}("org/model").cuda()
+model = torch.nn.Linear(2, 2).cuda()
+for batch in loader:
+    measure(model(batch)).backward()
+"""
+
+
+@pytest.mark.parametrize(("owner", "attention"), [("FluencyLoss", "unknown"), ("Speaker", "sdpa")])
+def test_a_model_that_only_measures_has_not_the_attention_of_training(
+    run_of: MakeRun, owner: str, attention: str
+) -> None:
+    run = run_of({"train.py": MEASURED.format(owner=owner)}, "python train.py")
+    assert _value(run, "attention") == attention
+
+
+SPLIT = """\
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator(split_batches={splits})
+loader = torch.utils.data.DataLoader(data, batch_size=16)
+model, loader = accelerator.prepare(torch.nn.Linear(2, 2), loader)
+for batch in loader:
+    accelerator.backward(model(batch).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("splits", "processes", "batch"),
+    [("True", 4, "unknown"), ("args.split", 4, "unknown"), ("False", 4, 16), ("True", 1, 16)],
+)
+def test_accelerate_may_split_a_batch_among_the_processes(
+    run_of: MakeRun, splits: str, processes: int, batch: Any
+) -> None:
+    launch = f"accelerate launch --num_processes {processes} train.py"
+    run = run_of({"train.py": SPLIT.format(splits=splits)}, launch)
+    assert _value(run, "micro_batch_size") == batch
+
+
+@pytest.mark.parametrize(
+    ("line", "world"),
+    [
+        ("import lightning as L", None),
+        ("from pytorch_lightning import LightningModule", None),
+        ("from pytorch_lightning import seed_everything", 1),
+    ],
+)
+def test_a_trainer_that_a_configuration_makes_may_start_any_number(
+    run_of: MakeRun, line: str, world: Optional[int]
+) -> None:
+    code = f"{line}\nimport torch\nfrom hydra.utils import instantiate\n" + SAMPLED.format(
+        context="if True:"
+    )
+    assert run_of({"train.py": code}, "python train.py").launcher.world_size == world
+
+
 # --- autocast that is not PyTorch's own -----------------------------------------------------
 
 CHOSEN_CONTEXT = """\

@@ -44,6 +44,18 @@ _NATIVE = re.compile(
     r"(?i)qwen-?(?:1\.5|2|3)|llama|mistral|mixtral|gemma|gpt2|\bopt-|pythia|bloom|olmo|smollm"
     r"|starcoder2"
 )
+# Families without SDPA in Transformers 4.57 (no ``_supports_sdpa``), by class or by name.
+_NO_SDPA = re.compile(
+    r"(?i)wavlm|deberta|(?:^|[^a-z])(?:[ou]?m|by|long|flan-|ul|code)?t5|bloom|\bmpt|longformer|\bled\b"
+    r"|big-?bird|xlnet|mamba|rwkv|gpt-?oss|gpt-?neo(?!-?x)|reformer|pegasus-?x|funnel|xglm|swinv2"
+)
+# Classes that hold models of every family.
+_ANY_KIND = re.compile(
+    r"AutoModel(?:ForSeq2SeqLM|For(?:Sequence|Token|Audio|Image)Classification|ForMaskedLM|ForCTC"
+    r"|ForQuestionAnswering|ForPreTraining|ForSpeechSeq2Seq)?"
+)
+_MEASURE = re.compile(r"(?:Loss|Metric|Reward|Scorer|Evaluator|Teacher)\w*$")
+_HELPER = re.compile(r"(?i)(?:^|[._])(?:teacher|ref(?:erence)?_?model|reward_?model|critic)")
 _ATTENTION_SETTERS = ("set_attention_implementation", "set_attn_implementation")
 _FORWARD = re.compile(r"Attention\w*\.forward$")
 _OWN_ADAPTERS = re.compile(
@@ -58,7 +70,7 @@ def practices_from_models(run: Run) -> dict[str, Setting]:
     Nothing is said about what the reachable code leaves open.
     """
     calls = [call for file in run.python for call in file.calls]
-    loads = [call for call in calls if is_model_load(call)]
+    loads = [call for call in calls if is_model_load(call) and not _is_helper(call)]
     found: dict[str, Setting] = {}
     _add(found, _attention(run, loads, calls))
     _add(found, _weights(run, loads))
@@ -180,9 +192,10 @@ def _patched_attention(run: Run, calls: list[Call]) -> Optional[Setting]:
 
 
 def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
-    argument = call.keywords.get("attn_implementation")
-    if argument is not None and argument.value is not None:
-        return _from("attention", attention_of(argument.value), call, argument)
+    for keyword in ("attn_implementation", "_attn_implementation"):  # also the config's own name
+        argument = call.keywords.get(keyword)
+        if argument is not None and argument.value is not None:
+            return _from("attention", attention_of(argument.value), call, argument)
     old = call.keywords.get("use_flash_attention_2")
     if old is not None and known(old.value) and truth(old.value):
         return _from("attention", "flash_attention_2", call, old)
@@ -195,7 +208,27 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     if version_of(run, "transformers") < (4, 36):
         return _default("attention", "eager", call, "transformers < 4.36: eager")
+    if _may_lack_sdpa(run, call):
+        reason = "the model may have no attention but its own"
+        return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     return _default("attention", "sdpa", call, "transformers >= 4.36: sdpa where supported")
+
+
+def _may_lack_sdpa(run: Run, call: Call) -> bool:
+    """Whether the class or the name of a model leaves open if Transformers has SDPA for it."""
+    kind = call.name.rpartition(".")[0].rpartition(".")[2]
+    name = call.positional[0] if call.positional else None
+    name = call.keywords.get("pretrained_model_name_or_path", name)
+    named = name.value if name is not None and isinstance(name.value, str) else run.model.name
+    if _NO_SDPA.search(f"{kind} {named or ''}") is not None:
+        return True
+    return named is None and _ANY_KIND.fullmatch(kind) is not None
+
+
+def _is_helper(call: Call) -> bool:
+    """Whether a model is loaded to measure or to teach: the one that is trained is another."""
+    owner = call.scope.rpartition(".")[0] or call.scope
+    return _HELPER.search(call.assigned_to) is not None or _MEASURE.search(owner) is not None
 
 
 def _is_native(run: Run) -> bool:

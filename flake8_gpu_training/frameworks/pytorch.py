@@ -653,6 +653,8 @@ def _shared_out(program: _Program, found: Mapping[str, Setting]) -> dict[str, Se
         reason = f"a step takes {batch.value} samples in parts"
     elif _deals_out(program):
         reason = f"nn.DataParallel deals {batch.value} samples out to its GPUs"
+    elif _splits_batches(program):
+        reason = f"Accelerate splits {batch.value} samples among the processes"
     else:
         return {}
     return {name: dataclasses.replace(batch, value=Unknown(reason))}
@@ -667,6 +669,17 @@ def _deals_out(program: _Program) -> bool:
     )
     many = program.run.launcher.world_size
     return wrapped and many in (None, 1) and program.run.hardware.gpus_per_node != 1
+
+
+def _splits_batches(program: _Program) -> bool:
+    """Whether ``split_batches`` makes the loader's batch that of all processes together."""
+    if program.run.launcher.world_size == 1:
+        return False
+    for call in program.named("Accelerator", "DataLoaderConfiguration"):
+        splits = _keyword(call, "split_batches")
+        if splits is not None and (not known(splits.value) or truth(splits.value)):
+            return True
+    return False
 
 
 def _is_evaluation(call: Call) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launcher"})
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
+# What a program takes from Lightning that has its Trainer, or the package as a whole.
+_OF_LIGHTNING = ("", "Trainer", "Fabric", "LightningModule", "LightningDataModule")
 _STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 _CALLERS = ("subprocess.", "os.exec", "os.spawn", "os.system", "os.popen")
 
@@ -60,8 +62,8 @@ def _starts_itself_anew(call: Call) -> bool:
 def _made_out_of_sight(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
     """Lightning's Trainer starts the processes also where a configuration makes it."""
     for item in (item for file in files for item in file.imports):
-        if item.name in ("Trainer", "Fabric") and f"{item.module}.".startswith(_LIGHTNING):
-            value = Unknown(f"devices of {item.name}")
+        if item.name in _OF_LIGHTNING and f"{item.module}.".startswith(_LIGHTNING):
+            value = Unknown(f"devices of {item.name or 'the Trainer'}")
             made = Setting("processes", value, item.location, Origin.CONSTRUCTOR, item.dotted)
             return dataclasses.replace(launcher, processes=made)
     return launcher
