@@ -14,6 +14,9 @@ _WHOLE: Mapping[str, str] = MappingProxyType(
         "Megatron wraps the model": "模型由 Megatron 包装",
         "DeepSpeed: parameters are offloaded at stage 3 only": "DeepSpeed 仅在 Stage 3 卸载参数",
         "FSDP2 gathers the next layer's weights ahead": "FSDP2 提前收集下一层权重",
+        "from Transformers 5 on the checkpoint decides the type, before it is float32": (
+            "Transformers 5 起由检查点决定精度，此前为 FP32"
+        ),
         "Megatron runs without DeepSpeed": "Megatron 不使用 DeepSpeed",
         "Megatron-LM runs without DeepSpeed": "Megatron-LM 不使用 DeepSpeed",
         "Megatron-LM trains all weights": "Megatron-LM 训练全部权重",

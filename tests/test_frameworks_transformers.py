@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -21,7 +22,7 @@ from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Model, Run
 
 TRAINER = """\
 import torch
@@ -38,11 +39,15 @@ args = {name}(output_dir="out")
 """
 
 
-def trainer(model: str = "", **settings: Any) -> Run:
+def trainer(model: str = "", version: str = "", text: str = TRAINER, **settings: Any) -> Run:
     """A run of a script that loads a model and makes TrainingArguments."""
-    text = TRAINER.format(model=model)
+    settings.setdefault("versions", {"transformers": version} if version else {})
     return run_of(
-        "hf_trainer", "python train.py", python=text, constructor="TrainingArguments", **settings
+        "hf_trainer",
+        "python train.py",
+        python=text.format(model=model),
+        constructor="TrainingArguments",
+        **settings,
     )
 
 
@@ -56,7 +61,6 @@ def trl(name: str = "SFTConfig", version: str = "", **settings: Any) -> Run:
 def test_defaults_of_training_arguments() -> None:
     practices = values(trainer())
     expected = {
-        "precision": "fp32",
         "gradient_checkpointing": False,
         "micro_batch_size": 8,
         "gradient_accumulation_steps": 1,
@@ -89,7 +93,42 @@ def test_defaults_of_training_arguments() -> None:
     ],
 )
 def test_precision_of_the_arguments(settings: dict[str, Any], precision: str) -> None:
-    assert values(trainer(**settings))["precision"] == precision
+    assert values(trainer(version="4.57.6", **settings))["precision"] == precision
+
+
+def test_weights_of_no_named_type_are_float32_until_the_checkpoint_decides() -> None:
+    assert values(trainer(version="4.57.6"))["precision"] == "fp32"
+    for version in ("5.0.0", ""):
+        value = profile(trainer(version=version))["precision"].value
+        assert isinstance(value, Unknown)
+        assert value.candidates == ("fp32", "pure-bf16")
+    capped = replace(trainer(), limits={"transformers": (">=4.43.1,<=4.44.2",)})
+    assert values(capped)["precision"] == "fp32"
+    encoder = replace(trainer(), model=Model("bert-base-uncased", "encoder"))
+    assert values(encoder)["precision"] == "fp32"
+
+
+BY_VARIABLE = TRAINER.replace("model = AutoModel", "model_class = pick()\n#").replace(
+    "args = ", "model = model_class.from_pretrained('org/model'{model})\nargs = "
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision"),
+    [(", torch_dtype=torch.bfloat16", "pure-bf16"), (", torch_dtype=asked", None), ("", "fp32")],
+)
+def test_a_model_may_be_loaded_by_a_class_in_a_variable(model: str, precision: str) -> None:
+    run = trainer(model, "4.57.6", BY_VARIABLE)
+    assert values(run).get("precision") == precision
+
+
+def test_a_model_that_unread_code_makes_may_have_any_type() -> None:
+    text = TRAINER.replace("AutoModelForCausalLM.from_pretrained(", "make_model(")
+    assert "precision" not in values(trainer("", "4.57.6", text))
+    own = text.replace("make_model(", "Net(").replace(
+        "\nmodel =", "\nclass Net(torch.nn.Module): ...\nmodel ="
+    )
+    assert values(trainer("", "4.57.6", own))["precision"] == "fp32"
 
 
 def test_an_unknown_precision_stays_unknown() -> None:
@@ -127,7 +166,7 @@ def test_a_launch_that_was_not_seen_leaves_sharding_unknown() -> None:
     text = TRAINER.format(model="")
     practices = values(run_of("hf_trainer", python=text, constructor="TrainingArguments"))
     assert not {"zero_stage", "fsdp"} & practices.keys()
-    assert practices["precision"] == "fp32"
+    assert practices["micro_batch_size"] == 8
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting, Unknown
-from flake8_gpu_training.frameworks.hub_models import dtype_asked
+from flake8_gpu_training.frameworks.hub_models import CHECKPOINT_DECIDES, dtype_asked
 from flake8_gpu_training.frameworks.megatron import is_recent
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -51,7 +51,7 @@ _HALF = {"bf16": "bf16", "pure-bf16": "bf16", "fp8": "bf16", "fp16": "fp16"}
 def _mixed_precision(run: Run) -> Judgement:
     setting = run.practice("precision")
     precision = text(run, "precision")
-    if not setting.known:
+    if not setting.known and not _names_no_type(setting):
         return _called_precision(run) or _half_either_way(run, setting)
     if precision in _HALF:
         if _HALF[precision] == "bf16" and has_bf16(run) is False:
@@ -145,6 +145,11 @@ def _with_deepspeed(run: Run, answer: Judgement, dotted: str) -> Judgement:
     change = replace(answer.change, edits=both)
     findings = tuple(replace(finding, change=change) for finding in answer.findings)
     return replace(answer, change=change, findings=findings)
+
+
+def _names_no_type(setting: Setting) -> bool:
+    """Whether nothing in the program says a type: no release would then mix precisions."""
+    return isinstance(setting.value, Unknown) and setting.value.reason == CHECKPOINT_DECIDES
 
 
 def _half_either_way(run: Run, setting: Setting) -> Judgement:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.frozen import frozen
-from flake8_gpu_training.frameworks.reading import dtype, is_off, truth, version_of
+from flake8_gpu_training.frameworks.reading import dtype, is_off, parsed, truth, version_of
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.sources.python import exchanges_attention
 
-_NO_MODEL = ("Tokenizer", "Processor", "Config", "FeatureExtractor", "VAE")
+_NO_MODEL = ("tokenizer", "processor", "config", "featureextractor", "feature_extractor", "vae")
 _LOADERS = ("from_pretrained", "from_config")
 _QUANTIZERS = {
     "BitsAndBytesConfig": "bnb",
@@ -61,6 +62,7 @@ _FORWARD = re.compile(r"Attention\w*\.forward$")
 _OWN_ADAPTERS = re.compile(
     r"^(?!load_|merge_|unload|save_|get_|is_|_?has_).*(?:^|_)(?:lora|peft|adapters?)(?:_|$)"
 )
+CHECKPOINT_DECIDES = "from Transformers 5 on the checkpoint decides the type, before it is float32"
 _APPLIES_ADAPTER = ("get_peft_model", "add_adapter", "inject_adapter_in_model")
 
 
@@ -92,9 +94,11 @@ def is_model_load(call: Call) -> bool:
     if method not in _LOADERS:
         return False
     kind = owner.rpartition(".")[2]
-    if any(word in kind for word in _NO_MODEL):
+    lower = kind.lower()
+    if any(word in lower for word in _NO_MODEL):
         return False
-    return "Model" in kind or "For" in kind or "Liger" in kind
+    # A class may be held by a variable: ``model_class = AutoModelForCausalLM``.
+    return "model" in lower or "For" in kind or "Liger" in kind
 
 
 def attention_of(value: Any) -> Any:
@@ -257,7 +261,24 @@ def _weights(run: Run, loads: list[Call]) -> Optional[Setting]:
         elif call.is_open:
             reason = "arguments of the call are not all known"
             return Setting("weights", Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    plain = [call for call in loads if call.method == "from_pretrained"]
+    if plain and not found and not run.is_open and _follows_checkpoints(run):
+        return Setting("weights", Unknown(CHECKPOINT_DECIDES, ("fp32", "pure-bf16")))
     return _agreed("weights", found)
+
+
+def _follows_checkpoints(run: Run) -> bool:
+    """Whether a load that names no type may take the checkpoint's.
+
+    Transformers does so from 5.0.0 on (modeling_utils.py: dtype "auto"). Encoders and vision
+    models are kept in float32.
+    """
+    if run.model.kind in ("encoder", "vision", "image"):
+        return False
+    told = at_hand(run, "transformers")
+    if told is None or not told.allowed:
+        return version_of(run, "transformers") >= (5,)
+    return parsed(told.table.versions[told.allowed[-1]]) >= (5,)
 
 
 def dtype_asked(run: Run, argument: Argument) -> Optional[str]:

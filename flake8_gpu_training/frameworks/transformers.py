@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Optional
@@ -12,7 +13,11 @@ from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
-from flake8_gpu_training.frameworks.hub_models import attention_of, practices_from_models
+from flake8_gpu_training.frameworks.hub_models import (
+    attention_of,
+    is_model_load,
+    practices_from_models,
+)
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
@@ -459,16 +464,32 @@ def _without_autocast(
 ) -> dict[str, Setting]:
     """Neither bf16 nor fp16: the type of the weights decides, float32 unless told."""
     weights = models.get("weights")
-    if weights is not None and not known(weights.value):
-        return {"precision": practice("precision", weights.value, weights)}
+    if weights is not None and isinstance(weights.value, Unknown):
+        return {"precision": replace(weights, name="precision")}
     if weights is not None and weights.value in ("bf16", "fp16"):
         value = "pure-bf16" if weights.value == "bf16" else "fp16"
         return {"precision": practice("precision", value, weights)}
-    if is_launch_unread(run):
+    if is_launch_unread(run) or _model_is_unread(run):
         return {}
     if off is not None:
         return {"precision": practice("precision", "fp32", off)}
     return by_default(run, "precision", "fp32", f"{_ARGS}: bf16 False, fp16 False")
+
+
+def _model_is_unread(run: Run) -> bool:
+    """Whether no code was read that makes the trainer's model: what does may choose the type.
+
+    A model whose class the program has itself is in float32 where it is built.
+    """
+    calls = [call for _, call in _calls(run)]
+    trainers = [call for call in calls if call.method.endswith("Trainer")]
+    if run.single_file or not trainers or any(is_model_load(call) for call in calls):
+        return False
+    bases = (base for file in run.python for own in file.classes for base in own.bases)
+    return not any(_MODEL_BASE.search(base) for base in bases) and not _named_model(run)
+
+
+_MODEL_BASE = re.compile(r"(?:Module|Model)$|For[A-Z]\w+$")
 
 
 def _checkpointing(
