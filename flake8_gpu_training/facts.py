@@ -221,6 +221,8 @@ class Call:
     counting those that tell ranks apart."""
     conditions: tuple[Condition, ...] = ()
     """What the branches around it ask, the outermost first."""
+    block_end: Optional[Location] = None
+    """Where the block ends of the ``with`` that it opens."""
 
     @cached_property
     def method(self) -> str:

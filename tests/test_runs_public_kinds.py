@@ -1229,3 +1229,239 @@ def test_an_update_after_each_backward_pass_does_not_accumulate(run_of: MakeRun)
     run = run_of({"train.py": CUT_UP.format(update="        optimizer.step()")}, "python train.py")
     assert _value(run, "gradient_accumulation_steps") == 1
     assert _value(run, "micro_batch_size") == 32
+
+
+# --- shards, kernels and casts by a branch -----------------------------------------------------
+
+RESHARDED = """\
+import argparse
+
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--reshard", type=int, default=1)
+parser.add_argument("--sharded", action="store_true")
+args = parser.parse_args()
+model = build()
+{shard}
+for batch in loader:
+    model(batch.cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("shard", "fsdp"),
+    [
+        ("fully_shard(model)", "full_shard"),
+        ("fully_shard(model, reshard_after_forward=False)", "shard_grad_op"),
+        ("fully_shard(model, reshard_after_forward=config.reshard)", "unknown"),
+        ("fully_shard(model, **options())", "unknown"),
+        (
+            "for block in model.blocks:\n    fully_shard(block, reshard_after_forward=True)\n"
+            "fully_shard(model, reshard_after_forward=False)",
+            "full_shard",
+        ),
+        (
+            "for i, block in enumerate(model.blocks):\n"
+            "    fully_shard(block, reshard_after_forward=i < last)\nfully_shard(model)",
+            "unknown",
+        ),
+        ("if args.sharded:\n    fully_shard(model)", "unknown"),
+        ("if asked():\n    fully_shard(model)", "unknown"),
+        ("if torch.distributed.is_initialized():\n    fully_shard(model)", "full_shard"),
+        ("mesh = init_device_mesh('cuda', (8,))\nfully_shard(model, mesh=mesh)", "full_shard"),
+        ("mesh = init_device_mesh('cuda', (2, 4))\nfully_shard(model, mesh=mesh)", "unknown"),
+        ("fully_shard(model, mesh=unseen())", "unknown"),
+    ],
+)
+def test_shards_are_kept_or_not_as_the_program_says(run_of: MakeRun, shard: str, fsdp: str) -> None:
+    code = RESHARDED.format(shard=shard)
+    run = run_of({"train.py": code, "run.sh": "torchrun --nproc_per_node 8 train.py\n"})
+    assert _value(run, "fsdp") == fsdp
+
+
+KERNELS = """\
+import torch
+import torch.nn.functional as F
+from flash_attn import flash_attn_func
+from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
+
+
+class Fast(nn.Module):
+    def forward(self, q, k, v):
+        return {fast}(q, k, v)
+
+
+class Plain(nn.Module):
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+KINDS = dict(fast=Fast, plain=Plain)
+model = KINDS[unseen()]().cuda()
+for batch in loader:
+    model(batch.cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fast", "attention"),
+    [
+        ("F.scaled_dot_product_attention", "sdpa"),
+        ("flash_attn_func", ("flash_attention_2", "sdpa")),
+        ("flex_attention", ("flex_attention", "sdpa")),
+    ],
+)
+def test_of_several_kernels_none_is_said_to_be_taken(
+    run_of: MakeRun, fast: str, attention: Any
+) -> None:
+    run = run_of({"train.py": KERNELS.format(fast=fast)}, "python train.py")
+    value = run.practice("attention").value
+    assert (value if known(value) else value.candidates) == attention
+
+
+CASTS = """\
+import argparse
+
+import torch
+from torch import nn
+
+
+class Norm(nn.Module):
+    def forward(self, x):
+        with torch.autocast("cuda", dtype=torch.float32):
+            return x
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--amp", action="store_true")
+args = parser.parse_args()
+
+
+def encode(text):
+    {encoding}
+        return text
+
+
+def main():
+    model = nn.Sequential(nn.Linear(2, 2), Norm()).cuda()
+    for step, batch in enumerate(torch.ones(8, 2, 2).cuda()):
+{training}
+        loss.backward()
+        if step % 100 == 0:
+            pipeline = build(model)
+            {showing}
+                image = pipeline("a house")
+
+
+main()
+"""
+PLAIN = "loss = model(batch).sum()"
+NOTHING = "if True:"
+CAST = 'with torch.autocast("cuda", dtype=torch.bfloat16):'
+
+
+@pytest.mark.parametrize(
+    ("training", "showing", "encoding", "precision"),
+    [
+        (PLAIN, CAST, NOTHING, "unknown"),
+        (f"{CAST}\n    {PLAIN}", CAST.replace("bfloat16", "float16"), NOTHING, "bf16"),
+        (f"{CAST}\n    {PLAIN}", NOTHING, CAST.replace("bfloat16", "float16"), "bf16"),
+        (PLAIN, NOTHING, CAST, "unknown"),
+        (f"if args.amp:\n    {CAST}\n        {PLAIN}", NOTHING, NOTHING, "unknown"),
+        (f"if use_amp():\n    {CAST}\n        {PLAIN}", NOTHING, NOTHING, "unknown"),
+    ],
+)
+def test_a_cast_counts_where_it_is_around_the_training_step(
+    run_of: MakeRun, training: str, showing: str, encoding: str, precision: str
+) -> None:
+    lines = "\n".join(f"        {line}" for line in training.splitlines())
+    code = CASTS.format(training=lines, showing=showing, encoding=encoding)
+    value = _value(run_of({"train.py": code}, "python train.py"), "precision")
+    assert value == precision or (precision == "unknown" and value == "fp32")
+
+
+# --- paths of another machine ------------------------------------------------------------------
+
+ARGUMENTS = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+from trl import TrlParser
+
+(args,) = {parse}
+Trainer(model=AutoModelForCausalLM.from_pretrained("org/model"), args=args).train()
+"""
+BY_TRL = ARGUMENTS.format(parse="TrlParser(TrainingArguments).parse_args_and_config()")
+BY_FLAGS = ARGUMENTS.format(
+    parse="HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()"
+)
+ZERO_3 = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
+
+
+@pytest.mark.parametrize(
+    ("path", "batch"),
+    [
+        ("recipes/small.yaml", 2),
+        ("/home/me/elsewhere/recipes/small.yaml", 2),
+        ("$WORK/recipes/small.yaml", 2),
+        ("/home/me/small.yaml", 2),
+        ("/home/me/other/recipes/large.yaml", "unknown"),
+        ("$WORK/recipes/large.yaml", "unknown"),
+        ("$RECIPE", "unknown"),
+        ("/home/me/config.yaml", "unknown"),
+    ],
+)
+def test_a_file_of_arguments_is_read_where_only_one_can_be_meant(
+    run_of: MakeRun, path: str, batch: Any
+) -> None:
+    files = {
+        "sft.py": BY_TRL,
+        "recipes/small.yaml": "per_device_train_batch_size: 2\n",
+        "recipes/config.yaml": "per_device_train_batch_size: 4\n",
+        "run.sh": f"accelerate launch --num_processes 4 sft.py --config {path}\n",
+    }
+    run = run_of(files)
+    assert _value(run, "micro_batch_size") == batch
+    assert run.is_open == (batch == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("path", "stage"),
+    [
+        ("/data/me/x/configs/ds_z3.json", 3),
+        ("${HERE}/configs/ds_z3.json", 3),
+        ("/data/me/x/configs/ds_z2.json", "unknown"),
+        ("/data/me/x/two/zero.json", 3),
+        ("/data/me/x/zero.json", "unknown"),
+    ],
+)
+def test_a_deepspeed_file_is_read_where_only_one_can_be_meant(
+    run_of: MakeRun, path: str, stage: Any
+) -> None:
+    files = {
+        "train.py": BY_FLAGS,
+        "configs/ds_z3.json": ZERO_3,
+        "one/zero.json": ZERO_3.replace("3", "2"),
+        "two/zero.json": ZERO_3,
+        "run.sh": f"torchrun --nproc_per_node 4 train.py --bf16 True --deepspeed {path}\n",
+    }
+    assert _value(run_of(files), "zero_stage") == stage
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        ("/home/me/proj/train.py", "src/train.py"),
+        ("$PROJECT/train.py", "src/train.py"),
+        ("/home/me/proj/eval.py", None),
+    ],
+)
+def test_a_script_on_another_machine_is_the_only_one_of_its_name(
+    run_of: MakeRun, path: str, entry: Optional[str]
+) -> None:
+    run = run_of({"src/train.py": LOOP, "jobs/run.sh": f"torchrun --nproc_per_node=8 {path}\n"})
+    assert (run.entry if run.launcher.name == "torchrun" else None) == entry

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Document, Origin, Setting, known
+from flake8_gpu_training.facts import Document, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.accelerate_plugins import practices_of_plugins
 from flake8_gpu_training.frameworks.reading import dtype, is_off, number, practice, renamed, truth
 from flake8_gpu_training.runs.model import Run
@@ -219,6 +219,9 @@ def _sharding(settings: Mapping[str, Setting], is_second: bool) -> Setting:
         if reshard is None:
             note = f"{_LAUNCH}: fsdp_reshard_after_forward true unless set"
             return Setting("fsdp", "full_shard", None, Origin.DEFAULT, note)
+        if not known(reshard.value):
+            either = Unknown(reshard.value.reason, ("full_shard", "shard_grad_op"))
+            return dataclasses.replace(reshard, name="fsdp", value=either)
         is_full = _as_truth(reshard.value) is not False
         return practice("fsdp", "full_shard" if is_full else "shard_grad_op", reshard)
     # Accelerate 1.8 and later also take the strategy's name in reshard_after_forward.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import megatron, mmengine, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.accumulation import (
@@ -35,6 +35,7 @@ from flake8_gpu_training.frameworks.reading import (
     truth,
 )
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.sources.python import shows_samples
 
 _HALF_WORDS = (
     "autocast",
@@ -79,6 +80,13 @@ _GENERATION = re.compile(r"(?i)(?:^|_)(?:generat\w*|sampl\w*|decode\w*|demo|plot
 _LAUNCHER = re.compile(r"(?i)(?:^|[._])(?:accelerator|fabric)$")
 _AUTOCASTS = ("torch.", "torch_npu.", "mmengine.", "intel_extension_for_pytorch.")
 """Packages whose ``autocast`` is PyTorch's, with its default types."""
+_SHOWS = re.compile(r"(?i)valid|eval|sampl|visuali|preview|(?:log|show|save)_(?:img|image|video)")
+_TRAINING = re.compile(
+    r"(?i)train|step|loss|forward|main|fit|epoch|run|closure|optimi|update|learn|worker|batch"
+    r"|__init__|__call__|process|ctx|context|cast|amp"
+)
+_BESIDE = re.compile(r"(?i)encod|embed|prompt|latent|caption|extract|cache")
+_OF_PRECISION = re.compile(r"(?i)amp\b|_amp|fp16|half|bf16|bfloat|float16|precision|autocast|dtype")
 _MISSING = "the DeepSpeed configuration was not found"
 _KERNELS: Mapping[str, str] = {
     "flash_attn_func": "flash_attention_2",
@@ -379,10 +387,12 @@ def _missing_deepspeed(program: _Program) -> Optional[Call]:
 
 
 def _of_autocast(program: _Program) -> Optional[Setting]:
-    """The type of the ``autocast`` that training runs in; unknown where several disagree."""
-    found: list[Setting] = []
+    """The type of the ``autocast`` around the training step; what only samples has none to say."""
+    found: list[tuple[Call, Setting]] = []
     for call in program.named("autocast"):
         if _is_evaluation(call) or _is_generation(call) or _of_a_launcher(call):
+            continue  # images or scores in between, no training
+        if _only_shows(program, call):
             continue  # images or scores in between, no training
         device = _keyword(call, "device_type", position=0)
         if device is not None and device.value in ("cpu", "mps", "xla"):
@@ -392,17 +402,37 @@ def _of_autocast(program: _Program) -> Optional[Setting]:
             continue
         if not call.name.startswith(_AUTOCASTS):
             reason = f"what {call.name} is was not followed"
-            found.append(_given("precision", Unknown(reason), call))
+            found.append((call, _given("precision", Unknown(reason), call)))
         elif enabled is not None and not known(enabled.value):
-            found.append(_given("precision", enabled.value, call, enabled))
+            found.append((call, _given("precision", enabled.value, call, enabled)))
         else:
-            found.append(_autocast_type(call))
-    values = {repr(setting.value) for setting in found}
-    if len(values) > 1 and all(setting.known for setting in found):
-        candidates = tuple(dict.fromkeys(setting.value for setting in found))
-        unread = Unknown("several autocasts in the code", candidates)
-        return dataclasses.replace(found[0], value=unread)
-    return next((s for s in found if not s.known), found[0]) if found else None
+            found.append((call, _autocast_type(call)))
+    # Operators that must be exact have a float32 of their own within something larger.
+    found = [pair for pair in found if pair[1].value != "fp32"] or found
+    training = [pair for pair in found if _is_of_training(program, pair[0])]
+    if not training and found:
+        told = tuple(dict.fromkeys(s.value for _, s in found if s.known))
+        reason = f"autocast stands in {found[0][0].scope}, not around the training step"
+        return _given("precision", Unknown(reason, told), found[0][0])
+    found = [p for p in found if p in training or not _BESIDE.search(p[0].scope)]
+    return _of_casts(found) if found else None
+
+
+def _of_casts(found: list[tuple[Call, Setting]]) -> Setting:
+    """What the casts agree on, unless a switch that nobody can tell makes them."""
+    values = dict.fromkeys(setting.value for _, setting in found if setting.known)
+    unread = next((setting for _, setting in found if not setting.known), None)
+    if unread is not None:
+        return unread
+    call, setting = found[0]
+    if len(values) > 1:
+        several = Unknown("several autocasts in the code", tuple(values))
+        return dataclasses.replace(setting, value=several)
+    asked = [c for c in call.conditions if _OF_PRECISION.search(c.text)]
+    if not asked:
+        return setting
+    either = Unknown(f"it depends on {asked[-1].text}", (*values, "fp32"))
+    return dataclasses.replace(setting, value=either)
 
 
 def _is_generation(call: Call) -> bool:
@@ -414,6 +444,32 @@ def _of_a_launcher(call: Call) -> bool:
     """``accelerator.autocast()`` has the type that the Accelerator or Fabric was made with."""
     owner = call.receiver or call.name.rpartition(".")[0]
     return _LAUNCHER.search(owner) is not None
+
+
+def _only_shows(program: _Program, call: Call) -> bool:
+    """Whether a cast is made for samples and scores: by what is asked, or what stands in it."""
+    if any(c.holds and _SHOWS.search(c.text) for c in call.conditions):
+        return True
+    inside = [other for other in program.calls if _stands_in(other, call)]
+    trains = any(other.method in ("backward", "manual_backward", "step") for other in inside)
+    if trains or re.search(r"(?i)train|loss|forward|step", call.scope.rpartition(".")[2]):
+        return False
+    return any(shows_samples(other.method) for other in inside)
+
+
+def _stands_in(other: Call, call: Call) -> bool:
+    """Whether a call stands in the block that the ``with`` of another one opens."""
+    end = call.block_end
+    return end is not None and call.location < other.location < end
+
+
+def _is_of_training(program: _Program, call: Call) -> bool:
+    """Whether the training step is in a cast, as far as its place tells."""
+    if call.is_decorator or (call.loop is not None and call.loop.trains):
+        return True
+    if not call.scope or _TRAINING.search(call.scope.rpartition(".")[2]):
+        return True
+    return any(c.scope == call.scope for c in program.named("backward", "manual_backward"))
 
 
 def _autocast_type(call: Call) -> Setting:
@@ -578,10 +634,6 @@ def _attention(program: _Program, found: Mapping[str, Setting]) -> dict[str, Set
         }
     if len(values) == 1:
         return {"attention": _given("attention", values.pop(), kernels[0])}
-    # A flash kernel with SDPA as what is left when it cannot be had.
-    best = next((call for call in kernels if _kernel(call).startswith("flash")), None)
-    if best is not None and values <= {_kernel(best), "sdpa"}:
-        return {"attention": _given("attention", _kernel(best), best)}
     reason = "several attention kernels in the code"
     return {"attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])}
 
@@ -945,31 +997,35 @@ def _fsdp(
 ) -> dict[str, Setting]:
     if "fsdp" in found or "fsdp" in launched:
         return {}
-    first = program.first("FullyShardedDataParallel")
-    second = program.first("fully_shard")
-    call = first or second
-    if call is not None:
-        return _wrapped_fsdp(program, call, second is not None and first is None)
+    first = list(program.named("FullyShardedDataParallel"))
+    made = first or list(program.named("fully_shard"))
+    if made:
+        return _wrapped_fsdp(program, made, not first)
     words = ("fsdp", "fully_shard", "fullysharded")
     if program.silent(*words) and not program.is_launch_open():
         return _absent("fsdp", "none", "no FSDP in the code or its launch")
     return {}
 
 
-def _wrapped_fsdp(program: _Program, call: Call, is_second: bool) -> dict[str, Setting]:
+def _wrapped_fsdp(program: _Program, made: list[Call], is_second: bool) -> dict[str, Setting]:
+    call = made[0]
     if program.first("DistributedDataParallel") is not None:
-        reason = Unknown("the code has both DDP and FSDP")
-        return {"fsdp": _given("fsdp", reason, call), "ddp": _given("ddp", reason, call)}
+        both = Unknown("the code has both DDP and FSDP")
+        return {"fsdp": _given("fsdp", both, call), "ddp": _given("ddp", both, call)}
     found = {"fsdp_version": _given("fsdp_version", 2 if is_second else 1, call)}
+    asked = _undecided(program, made)
+    if asked is not None:
+        reason = f"it depends on {asked.text or 'a branch'}"
+        found["fsdp"] = _given("fsdp", Unknown(reason, ("none", "full_shard")), call)
+        return found
     if is_second:
-        reshard = _keyword(call, "reshard_after_forward")
-        partial = reshard is not None and known(reshard.value) and reshard.value is False
-        found["fsdp"] = _given("fsdp", "shard_grad_op" if partial else "full_shard", call)
+        found["fsdp"] = _resharded(program, made)
         offload = _keyword(call, "offload_policy")
     else:
         strategy = _keyword(call, "sharding_strategy", position=2)
         if strategy is None:
-            found["fsdp"] = _given("fsdp", "full_shard", call)
+            unread = Unknown("arguments are not all known")
+            found["fsdp"] = _given("fsdp", unread if call.is_open else "full_shard", call)
         else:
             value: Any = Unknown("the strategy is not a literal")
             if isinstance(strategy.value, str):
@@ -985,6 +1041,53 @@ def _wrapped_fsdp(program: _Program, call: Call, is_second: bool) -> dict[str, S
     elif offload is not None:
         found["fsdp_offload"] = _offloads(call, offload)
     return found
+
+
+_ON_SEVERAL = re.compile(
+    r"(?i)distributed|world_?size|is_initialized|n_?gpus?\b|num_gpus|device_count|\brank"
+)
+
+
+def _undecided(program: _Program, made: list[Call]) -> Optional[Condition]:
+    """What is asked before any of these calls, when nobody can tell the answer.
+
+    Several ranks answer the questions whether there are several.
+    """
+    several = (program.run.launcher.world_size or 0) > 1
+    left = [
+        [c for c in call.conditions if not (several and c.holds and _ON_SEVERAL.search(c.text))]
+        for call in made
+    ]
+    return left[0][-1] if all(left) else None
+
+
+def _resharded(program: _Program, made: list[Call]) -> Setting:
+    """FSDP2: what the calls for the blocks say of resharding, and what they shard over."""
+    blocks = [call for call in made if call.loop is not None] or made
+    arguments = [(call, _keyword(call, "reshard_after_forward")) for call in blocks]
+    values = [a.value if a is not None else None for _, a in arguments]
+    call, argument = next(((c, a) for c, a in arguments if a is not None), arguments[0])
+    candidates = ("full_shard", "shard_grad_op")
+    if any(one.is_open for one in blocks) and argument is None:
+        return _given("fsdp", Unknown("arguments are not all known", candidates), call)
+    kept = [value is False for value in values if known(value)]
+    if len(kept) < len(values) or any(one != kept[0] for one in kept):
+        asked = argument.text if argument is not None else ""
+        return _given("fsdp", Unknown(f"it depends on {asked or 'a branch'}", candidates), call)
+    if not _is_one_dimension(program, call):
+        over = ("full_shard", "hybrid_shard")
+        return _given("fsdp", Unknown("the mesh may have a dimension of replicas", over), call)
+    return _given("fsdp", "shard_grad_op" if kept[0] else "full_shard", call)
+
+
+def _is_one_dimension(program: _Program, call: Call) -> bool:
+    """Whether FSDP2 shards over all ranks: without a mesh, or with a mesh of one dimension."""
+    mesh = _keyword(call, "mesh")
+    if mesh is None or mesh.value is None:
+        return True
+    shapes = [_keyword(c, "mesh_shape", position=1) for c in program.named("init_device_mesh")]
+    texts = [re.sub(r"\s|\w\(.*?\)", "", shape.text) for shape in shapes if shape is not None]
+    return bool(texts) and all("," not in text.strip("()[],") for text in texts)
 
 
 def _offloads(call: Call, argument: Argument) -> Setting:
@@ -1017,7 +1120,11 @@ def _wrapping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Sett
     wrapper = program.first("DistributedDataParallel")
     if wrapper is not None and "ddp" not in found:
         single = program.run.launcher.world_size == 1
-        result["ddp"] = _given("ddp", not single, wrapper)
+        asked = _undecided(program, list(program.named("DistributedDataParallel")))
+        value: Any = not single
+        if asked is not None and not single:
+            value = Unknown(f"it depends on {asked.text or 'a branch'}", (True, False))
+        result["ddp"] = _given("ddp", value, wrapper)
         overlap = _keyword(wrapper, "overlap_grad_reduce")
         if wrapper.name.startswith("vescale.") and overlap is not None:
             result["overlap_comm"] = _given("overlap_comm", overlap.value, wrapper, overlap)

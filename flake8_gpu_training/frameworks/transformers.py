@@ -413,13 +413,15 @@ def _words(value: Any) -> list[str]:
     return [word.lower() for item in items for word in str(item).replace(",", " ").split()]
 
 
-def _sharding(words: list[str], run: Run) -> str:
+def _sharding(words: list[str], run: Run) -> Any:
     for name in ("full_shard", "shard_grad_op", "hybrid_shard", "no_shard"):
         if name in words:
             return name
     if "hybrid_shard_zero2" in words:
         return "hybrid_shard"
     reshard = nested(run, "fsdp_config", "reshard_after_forward")
+    if reshard is not None and not known(reshard.value):
+        return Unknown(f"it depends on {reshard.name}", ("full_shard", "shard_grad_op"))
     if reshard is not None and truth(reshard.value) is False:
         return "shard_grad_op"
     return "full_shard"

@@ -262,9 +262,7 @@ class Assembly:
         if "config" in flags:
             names.append(flags["config"].value)
         for name in names:
-            if not isinstance(name, str):
-                return None, False
-            document = self.reach.document(name, launch.command, origins.writer)
+            document = self.reach.named(name, launch.command, origins.writer)
             if document is None:
                 return None, False
             return document, True
@@ -357,7 +355,7 @@ class Assembly:
     ) -> Run:
         command = launch.command if launch is not None else None
         wiring = wired(
-            program, launch, lambda name: self.reach.document(name, command, origins.writer)
+            program, launch, lambda name: self.reach.named(name, command, origins.writer)
         )
         sign: Sign = self.reach.signatures
         if wiring is not None:
@@ -499,6 +497,7 @@ class Assembly:
             layers[0] = {**layers[0], **(changes or {})}
         else:
             layers.append(changes or {})
+        is_open = is_open or self._lacks_file(program, given, command, origins.writer)
         if entry.from_flags:
             layers.append(flag_settings(given))
             layers += [self._config_layer(d, entry.framework, environment) for d in configs]
@@ -533,6 +532,16 @@ class Assembly:
             entry=program.script.path,
             config=config,
         )
+
+    def _lacks_file(
+        self, program: Program, given: Arguments, command: Optional[Command], writer: Writer
+    ) -> bool:
+        """Whether a flag names a configuration file that is not in the project."""
+        flags = named_by_options(given.settings, program.options())
+        values = [flag.value for name, flag in flags.items() if _CONFIG_NAME.fullmatch(name)]
+        named = [value for value in values if _may_be_file(value)]
+        near = program.script.path
+        return any(self.reach.named(value, command, writer, near) is None for value in named)
 
     def _overrides(
         self,
@@ -581,10 +590,9 @@ class Assembly:
         ]
         found: list[Document] = []
         for value in values:
-            if isinstance(value, str):
-                document = self.reach.document(value, command, writer, program.script.path)
-                if document is not None and document not in found:
-                    found.append(document)
+            document = self.reach.named(value, command, writer, program.script.path)
+            if document is not None and document not in found:
+                found.append(document)
         return found
 
     # --- finishing ---
@@ -659,10 +667,10 @@ class Assembly:
     def _add_fsdp(self, parts: _Parts, command: Optional[Command], origins: Origins) -> None:
         """Leaves of the file that ``fsdp_config`` names, as ``fsdp_config.…`` settings."""
         named = parts.settings.get("fsdp_config")
-        if named is None or not isinstance(named.value, str):
+        if named is None:
             return
         near = named.location.path if named.location is not None else ""
-        document = self.reach.document(named.value, command, origins.writer, near)
+        document = self.reach.named(named.value, command, origins.writer, near)
         if document is None:
             return
         leaves = {
@@ -724,11 +732,11 @@ class Assembly:
                 named = parts.settings.get("accelerate_config")
         if named is None and parts.config is not None:
             named = parts.settings.get("config_file")
-        if named is None or not isinstance(named.value, str):
+        if named is None:
             return None
         command = launch.command if launch is not None else None
         near = named.location.path if named.location is not None else ""
-        document = self.reach.document(named.value, command, origins.writer, near)
+        document = self.reach.named(named.value, command, origins.writer, near)
         return document if document is not None and is_accelerate(document) else None
 
     def _deepspeed(
@@ -765,10 +773,11 @@ class Assembly:
         if isinstance(setting.value, str):
             if setting.value.lstrip().startswith("{"):
                 return None
-            document = self.reach.document(setting.value, command, origins.writer, near)
+            document = self.reach.named(setting.value, command, origins.writer, near)
             return document if document is not None and is_deepspeed(document) else None
         if not isinstance(setting.value, dict):
-            return None
+            document = self.reach.named(setting.value, command, origins.writer, near)
+            return document if document is not None and is_deepspeed(document) else None
         if parts.config is not None:
             entry = parts.config.root.mapping.get(setting.name)
             if entry is not None and entry.node.kind == "mapping":
@@ -793,9 +802,7 @@ class Assembly:
                             parts.python, argument.value, argument.text, argument.location
                         )
                     if isinstance(argument.value, str):
-                        return self.reach.document(
-                            argument.value, command, origins.writer, file.path
-                        )
+                        return self.reach.named(argument.value, command, origins.writer, file.path)
         return None
 
     def _model(self, parts: _Parts, command: Optional[Command]) -> Model:
@@ -875,6 +882,13 @@ def _started_from(default: Setting, given: Setting) -> Setting:
         return given
     value = Unknown(f"{given.name} is changed later", (given.value,))
     return dataclasses.replace(given, value=value)
+
+
+def _may_be_file(value: Any) -> bool:
+    """Whether a flag's value is the name of a configuration file, or may be one."""
+    if isinstance(value, str):
+        return value.endswith((".yaml", ".yml", ".json", ".toml"))
+    return isinstance(value, Unknown)
 
 
 def _is_given(value: Any) -> bool:

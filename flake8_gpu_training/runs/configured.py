@@ -54,7 +54,7 @@ def configuration_of(
     world = World(
         options=namespace.values,
         environment=command.environment if command is not None else {},
-        document=_Documents(reach, command, writer).find,
+        document=_Documents(reach, command, writer, _values_in(texts)).find,
         source=reach.source,
         tree=reach.tree,
         module=_Modules(reach, command).find,
@@ -71,6 +71,11 @@ def configuration_of(
     return followed(program.script.path, world)
 
 
+def _values_in(texts: Sequence[str]) -> frozenset[str]:
+    """Words of a command, and what stands behind the equals signs in them."""
+    return frozenset((*texts, *(text.partition("=")[2] for text in texts)))
+
+
 def _local_size(launcher: Optional[Launcher]) -> Optional[int]:
     value = launcher.processes.value if launcher is not None else None
     return value if isinstance(value, int) else None
@@ -81,10 +86,13 @@ class _Documents:
     reach: Reach
     command: Optional[Command]
     writer: Writer
+    given: frozenset[str] = frozenset()
 
     def find(self, name: str, near: str) -> Optional[Document]:
         if name.startswith(f"{HOME}/"):
             return self.reach.configuration(posixpath.normpath(name[len(HOME) + 1 :]))
+        if name in self.given:  # the command line names it
+            return self.reach.named(name, self.command, self.writer, near)
         return self.reach.document(name, self.command, self.writer, near)
 
 

@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from flake8_gpu_training.facts import (
     Command,
@@ -19,6 +19,7 @@ from flake8_gpu_training.facts import (
     Location,
     PythonFile,
     ScriptFile,
+    Unknown,
     Word,
 )
 from flake8_gpu_training.project import Project
@@ -38,6 +39,11 @@ MAX_MODULES = 80
 """Modules that are followed from one script."""
 MAX_HEREDOC = 200_000
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json", ".json5", ".jsonc", ".toml")
+_OF_THE_SYSTEM = ("/opt/", "/usr/", "/lib", "/tmp/", "/var/")
+# Names that many files have, of which one elsewhere is likely another.
+_COMMON_NAME = re.compile(
+    r"(?:\w*config|args|settings?|model|tokenizer\w*|default|base|params|data|train|main|run)\.\w+"
+)
 _KNOWN_TAIL = re.compile(r"(?:\$\{?\w+[^}/]*\}?|\$\([^()]*\)|`[^`]*`)/([\w./-]+)$")
 
 Writer = Union[ScriptFile, PythonFile, None]
@@ -100,7 +106,7 @@ class Reach:
         if command.location.path in self._paths:
             folder = posixpath.dirname(command.location.path)
             below = [p for p in self._paths if p.endswith(ending) and p.startswith(folder)]
-            return below[0] if len(below) == 1 else None
+            return below[0] if len(below) == 1 else self._only(name)
         within = [path for path in self._paths if path.endswith(ending)]
         return min(within, key=lambda path: (path.count("/"), path), default=None)
 
@@ -112,7 +118,27 @@ class Reach:
             path = "/".join(parts[at:])
             if path in self._paths and (parts[at - 1] in own or at < len(parts) - 1):
                 return path
-        return None
+        return None if name.startswith(_OF_THE_SYSTEM) else self._only(name)
+
+    def _only(self, name: str) -> Optional[str]:
+        """The one file of the project whose path ends most like ``name``.
+
+        A name alone must be no common one, or that of a Python file, and no other file's.
+        """
+        parts = [p for p in posixpath.normpath(name).split("/") if p not in ("", ".", "..")]
+        if not parts:
+            return None
+        same = [
+            path
+            for path in self._paths
+            if posixpath.basename(path) == parts[-1] and not self.project.is_auxiliary(path)
+        ]
+        shared = {path: _shared_end(path.split("/"), parts) for path in same}
+        best = [path for path in same if shared[path] == max(shared.values())]
+        if len(best) != 1:
+            return None
+        alone = len(same) == 1 and (name.endswith(".py") or not _COMMON_NAME.fullmatch(parts[-1]))
+        return best[0] if alone or shared[best[0]] > 1 else None
 
     def file(self, name: str, command: Optional[Command], near: str = "") -> Optional[str]:
         """The project file ``name`` as ``command`` sees it, else as seen from ``near``."""
@@ -260,6 +286,25 @@ class Reach:
         facts = self.project.read(path) if path is not None else None
         return first_document(facts) if isinstance(facts, ConfigFile) else None
 
+    def named(
+        self, value: Any, command: Optional[Command], writer: Writer = None, near: str = ""
+    ) -> Optional[Document]:
+        """The same, be the folder that of another machine or in a variable that is not known.
+
+        The path then must end as that of one file of the project only.
+        """
+        name = value
+        if isinstance(value, Unknown) and not value.candidates:
+            match = _KNOWN_TAIL.search(value.reason.strip("\"'"))
+            name = match.group(1) if match is not None else None
+        if not isinstance(name, str) or "\n" in name:
+            return None
+        found = self.document(name, command, writer, near)
+        if found is not None or not name.endswith(_CONFIG_SUFFIXES):
+            return found
+        path = self._only(name)
+        return self.configuration(path) if path is not None else None
+
     def configuration(self, path: str) -> Optional[Document]:
         """The document of the project's file at ``path``."""
         facts = self.project.read(path) if path in self._paths else None
@@ -349,6 +394,16 @@ def heredoc_document(heredoc: Heredoc) -> Optional[Document]:
     from flake8_gpu_training.sources.json_source import read_json
 
     return first_document(read_json(text, heredoc.location.path))
+
+
+def _shared_end(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many last parts two paths have in common."""
+    count = 0
+    for mine, theirs in zip(reversed(one), reversed(other)):
+        if mine != theirs:
+            break
+        count += 1
+    return count
 
 
 def start_of(document: Document) -> Location:

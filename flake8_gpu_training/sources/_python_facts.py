@@ -33,6 +33,7 @@ from flake8_gpu_training.sources._python_interest import (
     exchanges_attention,
     is_constructor,
     is_field_name,
+    shows_samples,
 )
 from flake8_gpu_training.sources._python_options import OptionReader
 from flake8_gpu_training.sources._python_positions import Positions
@@ -172,6 +173,7 @@ class FactBuilder:
             guarded=draft.guarded or draft.left,
             conditional=draft.guarded,
             conditions=self._conditions(draft.tests),
+            block_end=positions.end(draft.block) if draft.block is not None else None,
         )
 
     def _conditions(self, tests: tuple[Test, ...]) -> tuple[Condition, ...]:
@@ -218,6 +220,7 @@ class FactBuilder:
             or name.startswith(("subprocess.", "os.environ.", "sys.argv."))
             or exchanges_attention(method)
             or chooses_weights(method)
+            or shows_samples(method)
             or (loop is not None and method in draft.scope.top().definitions)
         )
 

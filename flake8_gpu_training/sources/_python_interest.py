@@ -216,6 +216,14 @@ def exchanges_attention(name: str) -> bool:
     return _PATCH.search(name) is not None
 
 
+def shows_samples(name: str) -> bool:
+    """Whether a function's name says that it makes samples or scores, not a training step."""
+    return _SHOWS.search(name) is not None
+
+
+_SHOWS = re.compile(r"(?i)pipe(?:line)?$|inference|(?:^|_)(?:generate|sample|validate|evaluate)$")
+
+
 def chooses_weights(name: str) -> bool:
     """Whether a function's name says that it chooses the weights that are trained."""
     return _CHOICE.search(name) is not None

@@ -14,6 +14,7 @@ from flake8_gpu_training.sources._python_interest import (
     chooses_weights,
     exchanges_attention,
     is_constructor,
+    shows_samples,
 )
 
 # The text is searched backwards from each parenthesis: forwards, every word would be tried.
@@ -47,7 +48,7 @@ def interest_offsets(text: str, names: Collection[str], modules: Collection[str]
         if verdict is None:
             verdict = word in CALLS or word in names
             verdict = verdict or is_constructor(word) or exchanges_attention(word)
-            verdict = verdict or chooses_weights(word)
+            verdict = verdict or chooses_weights(word) or shows_samples(word)
             verdicts[word] = verdict
         if verdict:
             yield offset

@@ -83,6 +83,7 @@ class CallDraft:
     is_decorator: bool
     tests: tuple[Test, ...] = ()
     left: bool = False
+    block: Optional[cst.CSTNode] = None
 
 
 @dataclass(frozen=True)
@@ -180,6 +181,8 @@ class _Walker:
         self.in_dict = False
         self.assigned: dict[int, str] = {}
         """Names that a call or dict display (by identity) is assigned to."""
+        self.opened: dict[int, cst.CSTNode] = {}
+        """Blocks of ``with`` statements by the calls (by identity) that open them."""
         self.class_draft: Optional[ClassDraft] = None
 
     # -- traversal
@@ -369,6 +372,7 @@ class _Walker:
             target = item.asname.name if item.asname is not None else None
             if target is not None:
                 self.assigned[id(item.item)] = dotted_name(target)
+            self.opened[id(item.item)] = node.body
             self.visit(item.item)
             if target is not None:
                 self.bind_target(target, item.item, item)
@@ -521,6 +525,7 @@ class _Walker:
                 is_decorator,
                 self.tests,
                 self.left,
+                self.opened.get(id(node)),
             )
         )
 

@@ -21,9 +21,17 @@ from flake8_gpu_training.sources._python_interest import (
     chooses_weights,
     exchanges_attention,
     mentions_in,
+    shows_samples,
 )
 
-__all__ = ["chooses_weights", "exchanges_attention", "is_relevant", "read_imports", "read_python"]
+__all__ = [
+    "chooses_weights",
+    "exchanges_attention",
+    "is_relevant",
+    "read_imports",
+    "read_python",
+    "shows_samples",
+]
 
 MAX_BYTES = 2_000_000
 MAX_BRACKETS = 150
