@@ -1465,3 +1465,50 @@ def test_a_script_on_another_machine_is_the_only_one_of_its_name(
 ) -> None:
     run = run_of({"src/train.py": LOOP, "jobs/run.sh": f"torchrun --nproc_per_node=8 {path}\n"})
     assert (run.entry if run.launcher.name == "torchrun" else None) == entry
+
+
+# --- flags that are cut short ------------------------------------------------------------------
+
+WITH_OWN_CLASS = """\
+from dataclasses import dataclass, field
+
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+from elsewhere import Unseen
+
+
+@dataclass
+class Own:
+    gradient_noise: float = field(default=0.0)
+
+
+own, args = HfArgumentParser(({classes})).parse_args_into_dataclasses()
+Trainer(model=AutoModelForCausalLM.from_pretrained("org/model"), args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("classes", "flags", "batch"),
+    [
+        ("Own, TrainingArguments", "--per_device_train_batch 2", 2),
+        ("Own, TrainingArguments", "--per-device-train-batch 2", 2),
+        ("Own, TrainingArguments", "--per_device 2", 8),
+        ("Own, TrainingArguments", "--per_device_train_b 2 --per_device_train_batch_size 4", 4),
+        ("Own, TrainingArguments", "--per_device_train_batch_size 4 --per_device_train_b 2", 2),
+        ("Unseen, TrainingArguments", "--per_device_train_batch 2", "unknown"),
+        ("Unseen, TrainingArguments", "--per_device_train_batch_size 2", 2),
+    ],
+)
+def test_a_flag_cut_short_counts_where_only_one_begins_so(
+    run_of: MakeRun, classes: str, flags: str, batch: Any
+) -> None:
+    files = {"train.py": WITH_OWN_CLASS.format(classes=classes)}
+    assert _value(run_of(files, f"python train.py {flags}"), "micro_batch_size") == batch
+
+
+def test_a_beginning_that_a_field_of_the_project_shares_is_not_unique(run_of: MakeRun) -> None:
+    files = {"train.py": WITH_OWN_CLASS.format(classes="Own, TrainingArguments")}
+    run = run_of(files, "python train.py --gradient_a 2")
+    assert _value(run, "gradient_accumulation_steps") == 2
+    files["train.py"] = files["train.py"].replace("gradient_noise", "gradient_aside")
+    run = run_of(files, "python train.py --gradient_a 2")
+    assert _value(run, "gradient_accumulation_steps") == 1

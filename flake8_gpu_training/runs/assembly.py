@@ -813,8 +813,10 @@ class Assembly:
 
 def with_profile(run: Run) -> Run:
     """``run`` with its profile, in the vocabulary of PRACTICES."""
+    from flake8_gpu_training.frameworks.abbreviations import completed
     from flake8_gpu_training.frameworks.registry import framework_of
 
+    run = completed(run)
     return dataclasses.replace(run, profile=framework_of(run.framework).profile(run))
 
 
