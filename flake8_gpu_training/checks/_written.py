@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from flake8_gpu_training.checks.base import Change, Edit
+from flake8_gpu_training.checks.base import Change, Edit, Priority
 from flake8_gpu_training.facts import Call, Location, Origin, Setting, known
+from flake8_gpu_training.frameworks import deepspeed_sections
 from flake8_gpu_training.frameworks.accepted import (
     Accepted,
     accepted_by,
@@ -20,7 +22,7 @@ from flake8_gpu_training.frameworks.refusals.base import Options
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.settings import document_settings
 
-_YAML = (".yaml", ".yml")
+_EDITED = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,20 @@ class Written:
         return self.setting.origin is Origin.FILE
 
     @property
+    def language(self) -> str:
+        """The language it is written in."""
+        if self.is_flag:
+            return "bash"
+        ending = self.location.path.rpartition(".")[2]
+        return _LANGUAGES.get(ending, "yaml") if self.is_key else "python"
+
+    def spelled(self, name: str, value: str) -> str:
+        """A name with a value as it is written here."""
+        if self.is_key and self.language != "yaml":
+            return f'"{name}": {value}'
+        return f"{name}{_JOINS[self.language]}{value}"
+
+    @property
     def text(self) -> Optional[str]:
         """The value as a parser of flags gets it; None when it is not known or none is given."""
         value = self.setting.value
@@ -60,14 +76,14 @@ class Written:
     def revalued(self, new: str) -> Optional[Change]:
         """The change of the value."""
         place, old = self.setting.value_location, self.setting.text
-        language = "bash" if self.is_flag else "yaml" if self.is_key else "python"
-        shown = f"{self.raw or self.name}{_JOINS[language]}{new}"
+        shown = self.spelled(self.raw or self.name, new)
         if place is None or not old:
-            return Change(language, shown)
-        return Change(language, shown, (Edit(place, old, new),))
+            return Change(self.language, shown)
+        return Change(self.language, shown, (Edit(place, old, new),))
 
 
-_JOINS = {"bash": " ", "yaml": ": ", "python": "="}
+_JOINS = {"bash": " ", "yaml": ": ", "json": ": ", "python": "="}
+_LANGUAGES = {"json": "json", "py": "python", "ipynb": "python"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +92,8 @@ class Use:
 
     ``through_flags``: what stands in its file reaches it as flags. ``parser``: who takes it,
     where that is no framework. ``options``: the same as the program's own validation sees it,
-    None where that is not known whole. ``call``: the constructor, where it is one.
+    None where that is not known whole. ``call``: the constructor, where it is one. ``by_model``:
+    a pydantic model converts what is given. ``priority`` is the check's own unless given.
     """
 
     accepted: Accepted
@@ -86,6 +103,8 @@ class Use:
     parser: str = ""
     options: Optional[Options] = None
     call: Optional[Call] = None
+    by_model: bool = False
+    priority: Optional[Priority] = None
 
     @property
     def title(self) -> str:
@@ -120,14 +139,15 @@ def uses(run: Run) -> Iterator[Use]:
     launch = launched(run)
     if launch is not None:
         flags = (s for s in run.launcher.options.values() if s.origin is Origin.FLAG)
-        options = Options(run.launcher.options, launch, run)
-        yield Use(
-            launch, tuple(_given(run, flags)), "accelerate launch refuses it", options=options
-        )
+        options = Options(run.launcher.options, launch, run, is_open=run.launcher.is_open)
+        long = tuple(flag for flag in _given(run, flags) if flag.is_flag)
+        name = _LAUNCHERS.get(run.launcher.name, run.launcher.name)
+        yield Use(launch, long, f"{name} refuses it", options=options)
     keys = configured(run)
     if keys is not None and run.accelerate is not None:
         entries = document_settings(run.accelerate).values()
         yield Use(keys, tuple(_given(run, entries)), "accelerate refuses the file")
+    yield from _of_deepspeed(run)
     for call, known_to_it in constructed(run):
         keywords = tuple(_of_call(call))
         options = Options(
@@ -135,6 +155,27 @@ def uses(run: Run) -> Iterator[Use]:
         )
         refuses = f"{call.method} raises TypeError"
         yield Use(known_to_it, keywords, refuses, options=options, call=call)
+
+
+_LAUNCHERS = {"accelerate": "accelerate launch"}
+
+
+def _of_deepspeed(run: Run) -> Iterator[Use]:
+    """The run's DeepSpeed configuration: its sections, and the whole."""
+    refuses = "deepspeed.initialize refuses the configuration"
+    for section in deepspeed_sections.sections(run):
+        keys = tuple(
+            Written(one, one.location, one.name) for one in section.settings if one.location
+        )
+        if section.is_closed:
+            yield Use(section.accepted, keys, refuses, by_model=True)
+        else:
+            yield Use(section.accepted, keys, "ignores it", priority=Priority.MEDIUM)
+    whole = deepspeed_sections.whole(run)
+    if whole is not None:
+        accepted, given = whole
+        is_open = not deepspeed_sections.is_complete(run)
+        yield Use(accepted, (), refuses, options=Options(given, accepted, run, is_open=is_open))
 
 
 def _is_open(call: Call) -> bool:
@@ -196,21 +237,34 @@ def renaming(written: Written, ours: Mapping[str, Any]) -> Optional[Change]:
         return None
     (name, value), old = next(iter(ours.items())), written.setting
     lead = "--" if written.is_flag else ""
-    edits = [Edit(written.location, written.raw, f"{lead}{name}")] if written.raw else []
-    language = "bash" if written.is_flag else "yaml" if written.is_key else "python"
+    edits = [_renamed(written, f"{lead}{name}")] if written.raw else []
+    language = written.language
     same = value is old.value or (known(value) and known(old.value) and value == old.value)
-    shown = old.text if same else _spelled(language, value)
-    text = f"{lead}{name}{_JOINS[language]}{shown}".rstrip()
+    shown = old.text if same and not _is_quoted(written) else _spelled(language, value)
+    text = written.spelled(f"{lead}{name}", shown).rstrip()
     if not same:
         if old.value_location is None or not old.text:
             return Change(language, text)
         edits.append(Edit(old.value_location, old.text, shown))
-    if not edits or (written.is_key and not written.location.path.endswith(_YAML)):
+    if not edits or (written.is_key and not written.location.path.endswith(_EDITED)):
         return Change(language, text)
     return Change(language, text, tuple(edits))
 
 
+def _is_quoted(written: Written) -> bool:
+    """Whether the value stands in quotes that its text does not have."""
+    return written.is_key and written.language == "json"
+
+
+def _renamed(written: Written, name: str) -> Edit:
+    if written.is_key and written.language == "json":
+        return Edit(written.location, f'"{written.raw}"', f'"{name}"')
+    return Edit(written.location, written.raw, name)
+
+
 def _spelled(language: str, value: Any) -> str:
+    if language == "json" and known(value):
+        return json.dumps(value)
     if language == "python":
         return f'"{value}"' if isinstance(value, str) else repr(value)
     return value_text(value)

@@ -20,6 +20,7 @@ from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks.accepted import TITLES, History, Part
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.former_names import Former, former
+from flake8_gpu_training.frameworks.pydantic_values import is_refused
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
@@ -96,6 +97,7 @@ def _unknown_settings(run: Run) -> Iterator[Fault]:
             Text(f"{title} 没有参数 {name}", f"{title} has no parameter {name}"),
             action,
             change,
+            one.use.priority,
         )
 
 
@@ -285,6 +287,7 @@ def _told(written: Written, ours: Mapping[str, Any]) -> str:
 
 
 def _wrong_types(run: Run) -> Iterator[Fault]:
+    yield from _refused_by_models(run)
     for use, written, parameter in _parsed(run):
         if len(parameter.types) != 1 or parameter.choices or written.text is None:
             continue
@@ -306,6 +309,44 @@ def _wrong_types(run: Run) -> Iterator[Fault]:
             Text(f"改为 {wanted} 值", hint),
             written.revalued(new) if new else None,
         )
+
+
+def _refused_by_models(run: Run) -> Iterator[Fault]:
+    """Values that a pydantic model does not convert."""
+    for use in uses(run):
+        for written in use.written if use.by_model else ():
+            parameter = use.accepted.parameter(written.name)
+            if parameter is None or parameter.choices or not _is_refused(use, parameter, written):
+                continue
+            wanted, shown = parameter.types[0], _json_text(written.setting.value)
+            kind = _KINDS.get(wanted, _SHAPES.get(wanted, wanted))
+            yield Fault(
+                written.location,
+                f"give {written.name} {kind}: {use.title} reads it as {wanted}, {shown} is none, "
+                f"and {use.refuses}",
+                Text(
+                    f"{written.name} 应为 {wanted}，实为 {shown}",
+                    f"{written.name} takes {wanted}, not {shown}",
+                ),
+                Text(f"改为 {wanted} 值", f"give {written.name} {kind}"),
+            )
+
+
+def _is_refused(use: Use, parameter: Parameter, written: Written) -> bool:
+    version = use.accepted.parts[0].at_hand.version
+    value = written.setting.value
+    if isinstance(value, str) and _PLACEHOLDER.search(value):
+        return False
+    return is_refused(parameter, value, strict=parsed(version) >= _PYDANTIC_2)
+
+
+_PYDANTIC_2 = (0, 15)
+"""The first DeepSpeed whose models are those of pydantic 2."""
+_SHAPES = {"dict": "a mapping", "list": "a list"}
+
+
+def _json_text(value: Any) -> str:
+    return "null" if value is None else value_text(value)
 
 
 _PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$%]|your|xx|\.\.\.|^$")
@@ -370,7 +411,7 @@ def _no_choices(run: Run) -> Iterator[Fault]:
             if parameter is None or not parameter.choices:
                 continue
             checked = written.is_flag or use.through_flags
-            if not checked and not _is_converted(use, parameter):
+            if not checked and not use.by_model and not _is_converted(use, parameter):
                 continue
             value = written.text if checked else written.setting.value
             if value is None or not known(value) or not isinstance(value, (str, bool, int)):
@@ -406,6 +447,7 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
         mend = f'write {written.name}: "no" with quotes (YAML reads a bare no as false)'
     change = None
     if near:
+        # A value in JSON stands within quotes that its text does not have.
         bare = written.is_flag or (written.is_key and not quoted)
         change = written.revalued(near[0] if bare else f'"{near[0]}"')
     return Fault(

@@ -10,6 +10,7 @@ from flake8_gpu_training.checks._written import Use, uses, value_text
 from flake8_gpu_training.checks.base import Change, Check, Example, Impact, Priority
 from flake8_gpu_training.checks.changes import write, write_in_call
 from flake8_gpu_training.facts import Location
+from flake8_gpu_training.frameworks.accepted import Part
 from flake8_gpu_training.frameworks.refusals import refusals_of
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.language import Text
@@ -23,10 +24,10 @@ def _refused(run: Run) -> Iterator[Fault]:
         for part in use.accepted.parts:
             for rule in refusals_of(part.distribution):
                 if rule.concerns(part.group, part.at_hand.version) and rule.refuses(use.options):
-                    yield _fault(run, use, use.options, rule, part.title)
+                    yield _fault(run, use, use.options, rule, part)
 
 
-def _fault(run: Run, use: Use, options: Options, rule: Refusal, title: str) -> Fault:
+def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> Fault:
     words = _Words(options, rule.figures(options))
     mend, why = (
         Text(text.zh.format_map(words), text.en.format_map(words)) for text in (rule.mend, rule.why)
@@ -34,11 +35,18 @@ def _fault(run: Run, use: Use, options: Options, rule: Refusal, title: str) -> F
     refuses = f"{use.call.method} raises" if use.call is not None else use.refuses
     return Fault(
         _place(run, use, rule),
-        f"{mend.en}: {why.en}, and {refuses} ({title})",
+        f"{mend.en}: {why.en}, and {refuses} ({part.title})",
         why,
         mend,
         _change(run, use, rule.write(options)),
+        None if _is_certain(rule, part) else Priority.MEDIUM,
     )
+
+
+def _is_certain(rule: Refusal, part: Part) -> bool:
+    """Whether each release that may be installed has the rule."""
+    versions = part.at_hand.table.versions
+    return all(rule.concerns(part.group, versions[index]) for index in part.at_hand.allowed)
 
 
 class _Words(Mapping[str, str]):

@@ -23,15 +23,21 @@ TITLES: Mapping[str, str] = {
     "trl": "TRL",
     "peft": "PEFT",
     "accelerate": "Accelerate",
+    "deepspeed": "DeepSpeed",
+    "torch": "PyTorch",
 }
 
 
 @dataclass(frozen=True)
 class Part:
-    """One group of parameters of one distribution, in the release at hand."""
+    """One group of parameters of one distribution, in the release at hand.
+
+    ``prefix``: what stands before their names in a document that is read whole.
+    """
 
     at_hand: AtHand
     group: str
+    prefix: str = ""
 
     @property
     def distribution(self) -> str:
@@ -87,7 +93,9 @@ class Accepted:
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """All parameters by name, aliases among them."""
-        return _merged(tuple((p.distribution, p.group, p.at_hand.version) for p in self.parts))
+        return _merged(
+            tuple((p.distribution, p.group, p.at_hand.version, p.prefix) for p in self.parts)
+        )
 
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
@@ -119,15 +127,14 @@ class Accepted:
 
 
 @lru_cache(maxsize=64)
-def _merged(parts: tuple[tuple[str, str, str], ...]) -> Mapping[str, Parameter]:
+def _merged(parts: tuple[tuple[str, str, str, str], ...]) -> Mapping[str, Parameter]:
     found: dict[str, Parameter] = {}
-    for distribution, group, version in parts:
+    for distribution, group, version, prefix in parts:
         table = table_of(distribution)
         parameters = table.parameters(group, version) if table is not None else {}
         for name, parameter in parameters.items():
-            found.setdefault(name, parameter)
-            for alias in parameter.aliases:
-                found.setdefault(alias, parameter)
+            for alias in (name, *parameter.aliases):
+                found.setdefault(f"{prefix}{alias}", parameter)
     return found
 
 
@@ -252,9 +259,29 @@ def _trl(run: Run) -> Optional[Accepted]:
     return Accepted(tuple(parts), True, frozenset({"config", "accelerate_config", "env"}))
 
 
+_LAUNCHERS: Mapping[str, tuple[str, str]] = {
+    "accelerate": ("accelerate", "launch"),
+    "torchrun": ("torch", "torchrun"),
+    "deepspeed": ("deepspeed", "launcher"),
+}
+
+
 def launched(run: Run) -> Optional[Accepted]:
-    """What ``accelerate launch`` takes, when it starts the run."""
-    return _accepted(run, "accelerate", "launch") if run.launcher.name == "accelerate" else None
+    """What the launcher takes that starts the run."""
+    found = _LAUNCHERS.get(run.launcher.name)
+    if found is None or (found[0] == "torch" and not _is_torchrun(run)):
+        return None
+    accepted = _accepted(run, *found, completes=found[0] != "accelerate")
+    if accepted is None or found[0] != "torch":
+        return accepted
+    return Accepted(accepted.parts, True, frozenset({"use_env"}))  # torch.distributed.launch
+
+
+def _is_torchrun(run: Run) -> bool:
+    """Whether it is torchrun itself: other launchers hand over to it."""
+    words = [word.text for word in run.command.words[:4]] if run.command is not None else []
+    names = ("torch.distributed.run", "torch.distributed.launch")
+    return words[:1] == ["torchrun"] or any(word in names for word in words)
 
 
 def configured(run: Run) -> Optional[Accepted]:

@@ -53,7 +53,7 @@ def started_by(
         _pool(reach, options, command),
         _mpi(command, job),
     )
-    return with_spawned(made, files), scheduler
+    return with_spawned(dataclasses.replace(made, is_open=launch.is_open), files), scheduler
 
 
 def described_by(

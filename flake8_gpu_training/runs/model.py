@@ -108,13 +108,15 @@ class Launcher:
 
     ``processes`` (per node) and ``nodes`` are settings, so that each carries its place.
     ``options`` are the launcher's own flags (dashes as underscores) over the keys of its
-    configuration file: ``mixed_precision`` of ``accelerate launch`` and the like.
+    configuration file: ``mixed_precision`` of ``accelerate launch`` and the like. ``is_open``:
+    it may be given more flags than could be read.
     """
 
     name: str = "python"
     processes: Setting = Setting("processes", Unknown("no launcher was seen"))
     nodes: Setting = Setting("nodes", Unknown("no launcher was seen"))
     options: Mapping[str, Setting] = field(default_factory=_nothing)
+    is_open: bool = False
 
     @property
     def world_size(self) -> Optional[int]:

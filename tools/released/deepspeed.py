@@ -63,7 +63,8 @@ def collect(c: Collector) -> None:
         c.keys(f"deepspeed/{path}", roots, "config", "get_sparse_attention_")
     for section, path, name in _MODELS:
         c.section(section, f"deepspeed/{path}", name)
-    known = {group.partition(".")[0] for group in c.groups} - {"config"}
+    c.parser("launcher", "deepspeed/launcher/runner.py")
+    known = {group.partition(".")[0] for group in c.groups} - {"config", "launcher"}
     for name in known | (set(_ELSEWHERE) - _removed(c)):
         c.groups["config"].setdefault(name, Field(name))
 

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from flake8_gpu_training.frameworks.refusals.base import Refusal
 
-_MODULES = frozenset({"transformers"})
+_MODULES = frozenset({"deepspeed", "transformers"})
 """Distributions that have a module of rules."""
 
 
