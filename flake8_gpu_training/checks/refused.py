@@ -32,10 +32,9 @@ def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> F
     mend, why = (
         Text(text.zh.format_map(words), text.en.format_map(words)) for text in (rule.mend, rule.why)
     )
-    refuses = f"{use.call.method} raises" if use.call is not None else use.refuses
     return Fault(
         _place(run, use, rule),
-        f"{mend.en}: {why.en}, and {refuses} ({part.title})",
+        f"{mend.en}: {why.en}, and {_stop(use, part.title)}",
         why,
         mend,
         _change(run, use, rule.write(options)),
@@ -47,6 +46,14 @@ def _is_certain(rule: Refusal, part: Part) -> bool:
     """Whether each release that may be installed has the rule."""
     versions = part.at_hand.table.versions
     return all(rule.concerns(part.group, versions[index]) for index in part.at_hand.allowed)
+
+
+def _stop(use: Use, title: str) -> str:
+    """Who stops, and how."""
+    if use.call is not None:
+        return f"{use.call.method} raises ({title})"
+    is_program = use.refuses.startswith("refuses")
+    return f"{title} {use.refuses}" if is_program else f"{use.refuses} ({title})"
 
 
 class _Words(Mapping[str, str]):
