@@ -11,6 +11,7 @@ every platform: its wheels for macOS are the smallest.
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -97,8 +98,30 @@ def _llamafactory(c: Collector) -> None:
         c.classes("train", f"{folder}/{path}.py", name)
         if path != "training_args":
             c.classes("infer", f"{folder}/{path}.py", name)
+    for path, name in (
+        ("model_args", "ModelArguments"),
+        ("data_args", "DataArguments"),
+        ("evaluation_args", "EvaluationArguments"),
+        ("finetuning_args", "FinetuningArguments"),
+    ):
+        c.classes("eval", f"{folder}/{path}.py", name)
+    _templates(c)
     if ("transformers", "Seq2SeqTrainingArguments") not in c.extends["train"]:
         c.extends["train"].append(("transformers", "Seq2SeqTrainingArguments"))
+
+
+def _templates(c: Collector) -> None:
+    """Names that ``template`` takes, and those of them that refuse ``train_on_prompt``."""
+    module = c.release.module("llamafactory/data/template.py")
+    for statement in module.tree.body if module is not None else ():
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or "register_template" not in ast.unparse(call.func):
+            continue
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        name = ast.literal_eval(given["name"])
+        c.groups.setdefault("templates", {})[name] = Field(name)
+        if "efficient_eos" in given and ast.literal_eval(given["efficient_eos"]):
+            c.groups.setdefault("templates of efficient_eos", {})[name] = Field(name)
 
 
 _TORCH_CALLS = (

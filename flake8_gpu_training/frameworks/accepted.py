@@ -214,16 +214,17 @@ def _llamafactory(run: Run) -> Optional[Accepted]:
         return None  # older than the tables
     if _is_asked(run, "use_mca") or run.settings.keys() & _MEGATRON:
         return None  # USE_MCA, which may be set elsewhere, gives it Megatron's arguments
-    group = "train" if run.kind is RunKind.TRAIN or _trains(run) else "infer"
-    return _accepted(run, "llamafactory", group, completes=True)
+    return _accepted(run, "llamafactory", _llamafactory_group(run), completes=True)
 
 
-def _trains(run: Run) -> bool:
-    """Whether the training entry runs, be it for an evaluation (``llamafactory-cli train``)."""
-    if run.command is None:
-        return True
-    words = [word.text for word in run.command.words]
-    return not any(word in ("api", "chat", "export", "webchat") for word in words[:4])
+def _llamafactory_group(run: Run) -> str:
+    """Whose arguments are read; ``train`` also evaluates and predicts."""
+    if run.kind is RunKind.TRAIN or run.command is None:
+        return "train"
+    words = [word.text for word in run.command.words[:4]]
+    if any(word in ("api", "chat", "export", "webchat") for word in words):
+        return "infer"
+    return "eval" if "eval" in words else "train"
 
 
 _TRL: Mapping[str, tuple[str, str]] = {

@@ -10,7 +10,13 @@ from importlib import import_module
 
 from flake8_gpu_training.frameworks.refusals.base import Refusal
 
-_MODULES = frozenset({"deepspeed", "transformers"})
+_MODULES = frozenset(
+    {
+        "deepspeed",
+        "llamafactory",
+        "transformers",
+    }
+)
 """Distributions that have a module of rules."""
 
 
