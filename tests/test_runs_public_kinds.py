@@ -1176,6 +1176,67 @@ def test_autocasts_that_disagree_leave_the_precision_open(run_of: MakeRun) -> No
     assert _value(_trained(run_of, program), "precision") == "unknown"
 
 
+SWITCHED_BY_NOBODY = """\
+import torch
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+import settings
+
+model = torch.nn.Linear(2, 2).cuda()
+{wrap}
+loader = torch.utils.data.DataLoader(data)
+optimizer = torch.optim.SGD(model.parameters())
+for batch in loader:
+{forward}
+    loss.backward()
+    optimizer.step()
+"""
+_PLAIN = "    loss = model(batch).sum()"
+_CAST = """\
+    if settings.load().{switch}:
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = model(batch).sum()
+    else:
+        {otherwise}:
+            loss = model(batch).sum()"""
+
+
+@pytest.mark.parametrize(
+    ("wrap", "fsdp"),
+    [
+        ("model = FullyShardedDataParallel(model)", "full_shard"),
+        ("if settings.load().shards:\n    model = FullyShardedDataParallel(model)", "unknown"),
+        (
+            "if torch.distributed.is_initialized():\n    model = FullyShardedDataParallel(model)",
+            "full_shard",
+        ),
+    ],
+)
+def test_shards_that_a_switch_out_of_sight_makes_are_not_claimed(
+    run_of: MakeRun, wrap: str, fsdp: str
+) -> None:
+    code = SWITCHED_BY_NOBODY.format(wrap=wrap, forward=_PLAIN)
+    assert (
+        _value(run_of({"train.py": code}, "torchrun --nproc_per_node 8 train.py"), "fsdp") == fsdp
+    )
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "precision"),
+    [
+        ("if True", "unknown"),
+        ("with torch.autocast('cuda', torch.float16)", "unknown"),
+    ],
+)
+def test_autocast_that_a_switch_out_of_sight_makes_is_not_claimed(
+    run_of: MakeRun, otherwise: str, precision: str
+) -> None:
+    forward = _CAST.format(switch="amp", otherwise=otherwise)
+    code = SWITCHED_BY_NOBODY.format(wrap="", forward=forward)
+    run = run_of({"train.py": code}, "torchrun --nproc_per_node 8 train.py")
+    assert _value(run, "precision") == precision
+
+
 # --- batches that are dealt out or cut up ----------------------------------------------------
 
 DEALT_OUT = """\

@@ -275,7 +275,7 @@ def _precision(
         _of_apex(program),
     ):
         if setting is not None:
-            return {"precision": setting}
+            return {"precision": _of_those(setting, _of_mixed_shards(program))}
     if "precision" in launched:
         return {"precision": launched["precision"]}
     if weights is not None and known(weights.value) and weights.value in ("bf16", "fp16"):
@@ -346,8 +346,12 @@ def _is_plain(program: _Program, call: Call, keyword: str) -> bool:
 
 
 def _eight_bits(program: _Program) -> Optional[Setting]:
-    call = program.first("fp8_autocast", "convert_to_float8_training")
-    return _given("precision", "fp8", call) if call is not None else None
+    made = list(program.named("fp8_autocast", "convert_to_float8_training"))
+    if not made:
+        return None
+    asked = _undecided(program, made)
+    value = "fp8" if asked is None else Unknown(f"it depends on {asked.text}", ("fp8",))
+    return _given("precision", value, made[0])
 
 
 def _of_accelerator(program: _Program) -> Optional[Setting]:
@@ -416,6 +420,12 @@ def _of_autocast(program: _Program) -> Optional[Setting]:
         return _given("precision", Unknown(reason, told), found[0][0])
     found = [p for p in found if p in training or not _BESIDE.search(p[0].scope)]
     return _of_casts(found) if found else None
+
+
+def _of_those(setting: Setting, shards: Optional[Setting]) -> Setting:
+    """Of several types by a switch the one that the shards are cast to by the same switch."""
+    options = setting.value.candidates if isinstance(setting.value, Unknown) else ()
+    return shards if shards is not None and shards.known and shards.value in options else setting
 
 
 def _of_casts(found: list[tuple[Call, Setting]]) -> Setting:
