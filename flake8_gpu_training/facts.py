@@ -401,6 +401,8 @@ class ScriptFile:
     path: str
     commands: tuple[Command, ...] = ()
     assignments: Mapping[str, Setting] = field(default_factory=_nothing)
+    unexported: tuple[Setting, ...] = ()
+    """Variables for programs that are assigned, and that nothing exports or uses."""
     directives: tuple[Setting, ...] = ()
     heredocs: tuple[Heredoc, ...] = ()
     sourced: tuple[Word, ...] = ()

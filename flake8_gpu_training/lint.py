@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Optional
 
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import ProblemKind, PythonFile, Requirement
+from flake8_gpu_training.facts import Problem, ProblemKind, PythonFile, Requirement, ScriptFile
 from flake8_gpu_training.options import Options, on_hardware
 from flake8_gpu_training.project import ROOT_MARKS, SCRIPT_KINDS, Project
 from flake8_gpu_training.runs.asked import Asked, asked_around, asked_by
@@ -59,7 +59,7 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
         if file.path not in reached:
             runs.extend(_runs_of_file(file, versions, asked, options))
     runs.extend(_deepspeed_alone(project, reached))
-    runs.extend(_unread(project))
+    runs.extend(_unread(project, reached))
     return _of_runs(runs, options, None)
 
 
@@ -119,13 +119,13 @@ def _deepspeed_alone(project: Project, reached: set[str]) -> Iterator[Run]:
             )
 
 
-def _unread(project: Project) -> Iterator[Run]:
+def _unread(project: Project, reached: set[str]) -> Iterator[Run]:
     """What could not be read in files that are part of the project's own work."""
     for problem in project.problems():
         path = problem.location.path
         if project.is_auxiliary(path) or problem.kind in _HARMLESS:
             continue
-        if project.kind(path) in SCRIPT_KINDS:
+        if project.kind(path) in SCRIPT_KINDS and not _cuts_a_launch(project, problem, reached):
             continue  # a script that launches something is part of a run, which carries it
         yield Run(
             id=str(problem.location),
@@ -137,6 +137,23 @@ def _unread(project: Project) -> Iterator[Run]:
             problems=(problem,),
             is_open=True,
         )
+
+
+def _cuts_a_launch(project: Project, problem: Problem, reached: set[str]) -> bool:
+    """Whether a launcher is cut off from the script that it is to start, so that no run is left."""
+    script = project.read(problem.location.path)
+    if problem.kind is not ProblemKind.CUT_SHORT or problem.location.path in reached:
+        return False
+    return isinstance(script, ScriptFile) and any(
+        command.end is not None
+        and command.words[0].text.rpartition("/")[2] in _LAUNCHERS
+        and command.end.line <= problem.location.line <= command.end.line + 1
+        for command in script.commands
+        if command.words
+    )
+
+
+_LAUNCHERS = frozenset({"accelerate", "deepspeed", "torchrun", "swift", "llamafactory-cli", "vllm"})
 
 
 def _runs_of_file(

@@ -133,10 +133,16 @@ def _refused_json(run: Run) -> Iterator[Fault]:
 def _cut_short(run: Run) -> Iterator[Fault]:
     for problem in run.problems:
         if problem.kind is ProblemKind.CUT_SHORT:
+            blanks = problem.message.startswith("spaces follow")
+            mend = (
+                "remove the spaces behind the backslash"
+                if blanks
+                else "end the line above with a backslash, or move a comment out of the command"
+            )
             yield Fault(
                 problem.location,
-                f"end the line above with a backslash, or move a comment out of the command: "
-                f"{problem.message}, so it and the flags below are lost",
+                f"{mend}: {problem.message}, so {'' if blanks else 'it and '}the flags below are "
+                "lost",
                 Text("命令续行被截断，后面的参数不生效", problem.message),
                 Text(
                     "上一行以反斜杠结尾，注释行移到命令之外",

@@ -116,23 +116,38 @@ _RELATED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "trl": (("trl", "ModelConfig"), ("ms-swift", "sft"), ("llamafactory", "train")),
 }
 _FRAMEWORKS = ("hf_trainer", "swift", "llamafactory")
-_COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "ms-swift": ("sft", "rlhf", "infer", "export", "deploy", "megatron sft", "megatron rlhf")
+_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "ms-swift": {
+        **{group: f"swift {group}" for group in ("sft", "rlhf", "infer", "export", "deploy")},
+        **{group: group for group in ("megatron sft", "megatron rlhf")},
+    },
+    "llamafactory": {"train": "llamafactory-cli train"},
 }
+"""Commands of a distribution by their groups of parameters."""
 
 
 def _owner(run: Run, use: Use, name: str) -> str:
     """Whose parameter a name is that the program does not know; "" when nobody's."""
     main = use.accepted.parts[0]
-    for group in _COMMANDS.get(main.distribution, ()):
-        if name in main.at_hand.table.parameters(group, main.at_hand.version):
-            return f"{'' if group.startswith('megatron') else 'swift '}{group}"
+    for group, command in _COMMANDS.get(main.distribution, {}).items():
+        if _knows(main, group, name):
+            return command
     for distribution, group in _RELATED.get(main.distribution, ()):
         table = table_of(distribution)
         if table is not None and table.span(group, name) is not None:
             title = TITLES[distribution]
             return f"{title}'s {group}" if distribution == "trl" else title
     return next((f.title for f in _others(run) if _practice(f, name)), "")
+
+
+def _knows(main: Part, group: str, name: str) -> bool:
+    """Whether a group of the same distribution, or one that it extends, has a parameter."""
+    table, version = main.at_hand.table, main.at_hand.version
+    return name in table.parameters(group, version) or any(
+        (base := table_of(distribution)) is not None
+        and name in base.parameters(inherited, table.base_version(distribution, version))
+        for distribution, inherited in table.extends(group)
+    )
 
 
 def _others(run: Run) -> Iterator[Framework]:
@@ -158,6 +173,11 @@ def _foreign_settings(run: Run) -> Iterator[Fault]:
         if not all(known(value) for value in ours.values()):
             told = ", ".join(ours)
         mend = f"write {told}" if ours else f"drop {name}"
+        if (
+            not ours
+            and one.owner in _COMMANDS.get(one.use.accepted.parts[0].distribution, {}).values()
+        ):
+            mend += f" or run {one.owner}"
         owner = one.owner.replace("'s ", " 的 ")
         yield Fault(
             one.written.location,

@@ -115,6 +115,7 @@ _SWIFT = {
     "batch_size": Former("per_device_train_batch_size", until="2.6"),
     "eval_batch_size": Former("per_device_eval_batch_size", until="2.6"),
     "quantization_bit": Former("quant_bits", until="2.6"),
+    "use_flash_attn": Former(values={True: {"attn_impl": "flash_attn"}}, until="2.6"),
     "ckpt_dir": Former(advice="write adapters, or model for a full checkpoint"),
     **_dropped("the model runs on the training GPUs (vllm_mode)", "num_infer_workers"),
     **_dropped("the model runs on the training GPUs (vllm_mode)", "vllm_device"),

@@ -34,6 +34,7 @@ from flake8_gpu_training.runs.command_line import (
     RefusedError,
     parse_with,
 )
+from flake8_gpu_training.runs.model import RefusalKind, RefusedWord
 from flake8_gpu_training.runs.option_types import (
     Annotation,
     annotation,
@@ -104,6 +105,13 @@ def is_parser(name: str) -> bool:
     return name.rpartition(".")[2] in _PARSERS
 
 
+def add_unseen(given: Given) -> None:
+    """Code that is not in sight may add options to the parsers that it is given."""
+    for value in (*given.positional, *given.keywords.values()):
+        if isinstance(bare(value), Parser):
+            bare(value).is_whole = False
+
+
 def derives_from_parser(kind: Class) -> str:
     """The parser of a library that a class of the project derives from, or nothing."""
     for item in kind.lineage():
@@ -128,7 +136,7 @@ def parser_method(
     elif name == "set_defaults":
         _set_defaults(follower, parser, given)
     elif name in ("parse_args", "parse_intermixed_args"):
-        return _parse(follower, parser, given)[0]
+        return _parse(follower, parser, given, is_strict=True)[0]
     elif name == "parse_known_args":
         return _parse(follower, parser, given)
     elif name == "get_default":
@@ -183,6 +191,7 @@ def _add_argument(follower: Follower, parser: Parser, given: Given, node: ast.Ca
             _convert(follower, given.keywords.get("type")),
             tuple(plain(choice) for choice in choices) if choices is not None else None,
             is_positional,
+            bare(given.get(-1, "required")) is True,
         )
     )
 
@@ -405,9 +414,11 @@ def model_of(follower: Follower, parser: Parser, depth: int = 0) -> ParserModel:
     )
 
 
-def _parse(follower: Follower, parser: Parser, given: Given) -> list[Any]:
-    """The namespace, and the texts that the parser does not know."""
-    outcome = parsed(follower, parser, given.get(0, "args"))
+def _parse(
+    follower: Follower, parser: Parser, given: Given, *, is_strict: bool = False
+) -> list[Any]:
+    """The namespace, and the texts that the parser does not know (``is_strict``: none may be)."""
+    outcome = parsed(follower, parser, given.get(0, "args"), is_strict=is_strict)
     made = given.get(1, "namespace")
     table = made if isinstance(made, Table) else Table()
     table.is_open = table.is_open or outcome.is_open
@@ -423,22 +434,51 @@ def parsed(
     argument: Any,
     is_open: bool = False,
     more: Mapping[str, Setting] = MappingProxyType({}),
+    *,
+    is_strict: bool = False,
 ) -> Outcome:
     """What a parser makes of the arguments it is given, by default those of the command.
 
-    ``more``: what was taken from the command line before.
+    ``more``: what was taken from the command line before. ``is_strict``: the parser stops at
+    words that it does not know.
     """
     words = words_of(follower, parser, argument)
     is_open = is_open or words is None or follower.world.is_open
     if words is None:  # it is the command line, as a rule, with something done to it
         words = list(follower.world.arguments)
         argument = None
-    outcome = parse_with(model_of(follower, parser), words, is_open)
+    model = model_of(follower, parser)
+    outcome = parse_with(model, words, is_open)
     values = {name: _from_file(parser, setting) for name, setting in outcome.values.items()}
     outcome = dataclasses.replace(outcome, values=values, given={**more, **outcome.given})
     if argument is None or _is_command_line(argument):
         follower.made.parsed.append(outcome)
+        if argument is None and not follower.doubt and parser.kind is None:
+            follower.made.refused += _refused(follower, model, outcome, is_strict)
     return outcome
+
+
+def _refused(
+    follower: Follower, model: ParserModel, outcome: Outcome, is_strict: bool
+) -> Iterator[RefusedWord]:
+    """What stops the program, where the whole command line and the whole parser are known."""
+    if outcome.is_open or outcome.rests or not model.is_whole:
+        return
+    here = follower.here
+    is_cut = any(fault.kind is RefusalKind.VALUELESS for fault in outcome.faults)
+    for fault in outcome.faults:
+        if not is_cut or fault.kind is RefusalKind.VALUELESS:
+            yield dataclasses.replace(fault, parser=here)
+    if not is_strict or is_cut:
+        return
+    flags = tuple(
+        flag for option in model.options if not option.is_positional for flag in option.flags
+    )
+    for word in outcome.rest:
+        if known(word.value):
+            yield RefusedWord(
+                RefusalKind.UNKNOWN, word.text, word.location, known=flags, parser=here
+            )
 
 
 def _from_file(parser: Parser, setting: Setting) -> Setting:

@@ -50,6 +50,7 @@ from flake8_gpu_training.runs.model import (
     Model,
     Place,
     PlaceKind,
+    RefusedWord,
     Run,
     RunKind,
 )
@@ -140,6 +141,7 @@ class _Parts:
     entry: Optional[str] = None
     deepspeed: Optional[Document] = None
     config: Optional[Document] = None
+    refused: tuple[RefusedWord, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -402,6 +404,7 @@ class Assembly:
         )
         if outcome is not None:
             entry = _configured(entry, outcome)
+            parts.refused = tuple(outcome.refused) if launch is not None else ()
             parts.deepspeed = deepspeed_of(program.files, outcome)
         if parts.deepspeed is None:
             parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
@@ -659,10 +662,25 @@ class Assembly:
             limits=self.asked.limits,
             unreleased=self.asked.unreleased,
             problems=problems,
+            refused=parts.refused,
+            unexported=self._unexported(command),
             is_open=parts.is_open or _is_cut_short(command, problems),
             single_file=single_file,
         )
         return with_profile(run)
+
+    def _unexported(self, command: Optional[Command]) -> tuple[Setting, ...]:
+        """What the command's script assigns before it, and the command does not get."""
+        script = self.reach.project.read(command.location.path) if command is not None else None
+        if command is None or not isinstance(script, ScriptFile):
+            return ()
+        return tuple(
+            setting
+            for setting in script.unexported
+            if setting.name not in command.environment
+            and setting.location is not None
+            and setting.location < command.location
+        )
 
     def _add_fsdp(self, parts: _Parts, command: Optional[Command], origins: Origins) -> None:
         """Leaves of the file that ``fsdp_config`` names, as ``fsdp_config.…`` settings."""

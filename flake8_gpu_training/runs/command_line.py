@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Optional
 
 from flake8_gpu_training.facts import EMPTY, Location, Origin, Setting, Unknown, Word, known
 from flake8_gpu_training.runs.alternatives import agreed, alternatives
+from flake8_gpu_training.runs.model import RefusalKind, RefusedWord
 from flake8_gpu_training.runs.settings import (
     Arguments,
     flag_setting,
@@ -59,6 +61,7 @@ class Declared:
     convert: Optional[Convert] = None
     choices: Optional[tuple[Any, ...]] = None
     is_positional: bool = False
+    required: bool = False
 
     @property
     def initial(self) -> Any:
@@ -112,6 +115,9 @@ class Outcome:
     """The same for each command line that it may be, where they differ."""
     is_open: bool = False
     refused: str = ""
+    faults: tuple[RefusedWord, ...] = ()
+    """What the user would have to mend of it; words that the parser does not know are in
+    ``rest``, since a program may take them otherwise."""
 
 
 def parse(model: ParserModel, words: Sequence[Word]) -> Outcome:
@@ -174,6 +180,8 @@ class _Use:
 
 
 _NO_VALUE = object()
+_VALUELESS = re.compile(r"argument (?P<flags>-\S+): expected (?:one|at least one|\d+) argument")
+_WANTED = re.compile(r"invalid (\w+) value")
 
 
 class _Quiet(argparse.ArgumentParser):
@@ -217,6 +225,7 @@ class _Parse:
         self.taken: list[Word] = []
         self.is_open = False
         self.refused = ""
+        self.faults: list[RefusedWord] = []
 
     def run(self, words: Sequence[Word]) -> Outcome:
         self.texts = texts = self._texts(words)
@@ -227,6 +236,7 @@ class _Parse:
             self.chosen = {k: v for k, v in vars(namespace).items() if isinstance(v, _Text)}
         except RefusedError as refusal:
             self.refused = str(refusal)
+            self._note_valueless(str(refusal))
         except (argparse.ArgumentError, ValueError, TypeError, AttributeError, IndexError) as error:
             self.refused = f"the parser cannot be built: {error}"
         if not self.uses:
@@ -249,7 +259,30 @@ class _Parse:
             left,
             is_open=self.is_open,
             refused=self.refused,
+            faults=(*self.faults, *self._missing()),
         )
+
+    # --- faults ---
+
+    def _note_valueless(self, message: str) -> None:
+        """argparse tells in words which flag lacks its value."""
+        found = _VALUELESS.match(message)
+        if found is None:
+            return
+        flags = found["flags"].split("/")
+        word = next((t.word for t in self.texts if str(t).partition("=")[0] in flags), None)
+        if word is not None:
+            text = word.text.partition("=")[0]
+            self.faults.append(RefusedWord(RefusalKind.VALUELESS, text, word.location))
+
+    def _missing(self) -> Iterator[RefusedWord]:
+        """Options that must be given, and are not."""
+        models = [use.entered for use in self.uses if use.entered is not None] or [self.model]
+        for model in models:
+            for option in model.options:
+                taken = option.dest in self.given or option.dest in model.defaults
+                if option.required and not option.is_positional and not taken:
+                    yield RefusedWord(RefusalKind.MISSING, option.flags[0])
 
     # --- words ---
 
@@ -409,10 +442,23 @@ class _Parse:
                 value = option.convert(text)
             except RefusedError as refusal:
                 self.refused = self.refused or str(refusal)
+                self._note_value(RefusalKind.TYPE, option, text, str(refusal))
                 return text
         if option.choices is not None and known(value) and value not in option.choices:
             self.refused = self.refused or f"invalid choice {text!r}"
+            self._note_value(RefusalKind.CHOICE, option, text)
         return value
+
+    def _note_value(self, kind: RefusalKind, option: Declared, text: str, reason: str = "") -> None:
+        """A value that the option does not take, where it stands on the command line."""
+        word = next(
+            (one.word for one in self.texts if one == text or one.endswith(f"={text}")), None
+        )
+        if word is None or not all(map(known, option.choices or ())):
+            return
+        choices = tuple(map(str, option.choices or ())) if kind is RefusalKind.CHOICE else ()
+        wanted = found[1] if (found := _WANTED.match(reason)) else ""
+        self.faults.append(RefusedWord(kind, text, word.location, option.flags[0], choices, wanted))
 
     def _combined(self, option: Declared, before: Any, value: Any) -> Any:
         """The value together with what the option had, for actions that gather."""
@@ -488,4 +534,5 @@ def combined(outcomes: Sequence[Outcome], loose: Callable[[Sequence[Word]], Argu
         last.rests,
         rest.is_open or any(outcome.is_open for outcome in outcomes),
         next((outcome.refused for outcome in outcomes if outcome.refused), ""),
+        tuple(fault for outcome in outcomes for fault in outcome.faults),
     )

@@ -52,6 +52,7 @@ from flake8_gpu_training.runs._followed_operators import text_of
 from flake8_gpu_training.runs._followed_parsers import (
     Parser,
     SubParsers,
+    add_unseen,
     command_method,
     derives_from_parser,
     parser_method,
@@ -60,6 +61,7 @@ from flake8_gpu_training.runs._followed_statements import NEXT, Statements
 from flake8_gpu_training.runs.command_line import MUST_BE_GIVEN
 from flake8_gpu_training.runs.command_line import Outcome as Parsed
 from flake8_gpu_training.runs.interpolation import is_reference, resolved
+from flake8_gpu_training.runs.model import RefusedWord
 
 MAX_STEPS = 40_000
 """Expressions and statements gone through, after which nothing is concluded."""
@@ -118,6 +120,8 @@ class Outcome:
     """Python files that are read as configuration, or imported by a computed name."""
     parsed: list[Parsed] = field(default_factory=list)
     """What each parser made of the command line."""
+    refused: list[RefusedWord] = field(default_factory=list)
+    """Words of the command line at which a parser stops."""
     targets: list[tuple[str, Given, Table]] = field(default_factory=list)
     """Things of libraries that ``hydra.utils.instantiate`` makes, and from what."""
     objects: dict[Key, TrainerArguments] = field(default_factory=dict)
@@ -483,6 +487,7 @@ class Follower(Statements):
             return marked(callee.name, given, node)
         if is_arguments(callee):
             return arguments_of_library(self, given.keywords, getattr(node, _END, BY_PARSER))
+        add_unseen(given)
         if isinstance(callee, External):
             return library.call(self, callee.name, given, text_of(node))
         return Unknown(text_of(node))

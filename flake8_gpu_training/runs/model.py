@@ -217,6 +217,34 @@ class Mount:
     location: Location
 
 
+class RefusalKind(enum.Enum):
+    """Why a command-line parser stops."""
+
+    UNKNOWN = "unknown"
+    MISSING = "missing"
+    VALUELESS = "valueless"
+    CHOICE = "choice"
+    TYPE = "type"
+
+
+@dataclass(frozen=True)
+class RefusedWord:
+    """What the program's own command-line parser stops at.
+
+    ``text``: the word, or the flag that lacks its value, or that must be given; ``flag``: whose
+    value it is. ``known``: the flags that the parser has, or the choices. ``parser``: the file
+    that declares them.
+    """
+
+    kind: RefusalKind
+    text: str
+    location: Optional[Location] = None
+    flag: str = ""
+    known: tuple[str, ...] = ()
+    wanted: str = ""
+    parser: str = ""
+
+
 @dataclass(frozen=True)
 class Run:
     """One job: command, script, configuration and DeepSpeed/accelerate files linked.
@@ -254,6 +282,10 @@ class Run:
     take, no release can tell."""
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
+    unexported: tuple[Setting, ...] = ()
+    """Variables for programs that the script assigns before the command and does not export."""
+    refused: tuple[RefusedWord, ...] = ()
+    """Words of the command at which the script's own parser stops."""
     mounts: tuple[Mount, ...] = ()
     is_open: bool = False
     primary: bool = False

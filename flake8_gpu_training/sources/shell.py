@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Callable, Optional, Union
 
-from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Unknown, Word
+from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
 from . import slurm
 from ._shell_comments import comments_of
 from ._shell_interpreter import Interpreter
@@ -87,6 +87,7 @@ def read_shell(
         for name, variable in interpreter.state.variables.items()
         if variable.location is not None
     }
+    unexported = tuple(_unexported(script, path, interpreter)) if not directives else ()
     interpreter.finish()
     problems.extend(
         Problem(ProblemKind.SYNTAX, trouble.message, source.location(trouble.offset))
@@ -97,6 +98,7 @@ def read_shell(
         path=path,
         commands=tuple(interpreter.commands),
         assignments=assignments,
+        unexported=unexported,
         directives=tuple(directives),
         heredocs=tuple(interpreter.heredocs),
         sourced=tuple(interpreter.sourced),
@@ -142,6 +144,28 @@ class _Fixed(Source):
     def location(self, offset: int) -> Location:
         start = super().location(0)
         return Location(start.path, start.line, start.column + offset)
+
+
+# --- variables that reach nobody ------------------------------------------------------
+
+# Read by programs from their environment; a script has no use for them but to export them.
+_FOR_PROGRAMS = re.compile(
+    r"(?:CUDA|HIP|ASCEND_RT|ROCR)_VISIBLE_DEVICES|CUDA_(?:LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)"
+    r"|PYTORCH_(?:CUDA_)?ALLOC_CONF|FORCE_TORCHRUN|OMP_NUM_THREADS|TOKENIZERS_PARALLELISM"
+    r"|(?:NCCL|VLLM|SGLANG|TORCH_NCCL)_[A-Z0-9_]+|NPROC_PER_NODE|(?:MIN|MAX|VIDEO_MAX)_PIXELS"
+)
+
+
+def _unexported(text: str, path: str, interpreter: Interpreter) -> Iterator[Setting]:
+    """Variables for programs, assigned at the script's end, that it neither exports nor uses."""
+    for name, variable in interpreter.state.variables.items():
+        place = variable.location
+        if variable.exported or place is None or place.path != path:
+            continue
+        if _FOR_PROGRAMS.fullmatch(name) is None:
+            continue
+        if len(re.findall(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])", text)) == 1:
+            yield variable.setting(name)
 
 
 # --- commands cut short ---------------------------------------------------------------

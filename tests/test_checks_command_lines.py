@@ -1,0 +1,154 @@
+"""GPU025: what the parser of a script, or of a framework, stops at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checks_support import findings, runs_of
+
+SCRIPT = """\
+import argparse
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--arch", choices=["resnet18", "resnet50"], default="resnet18")
+parser.add_argument("--data", required=True)
+parser.add_argument("--amp", action="store_true")
+parser.add_argument("--gpus", type=int, nargs="+")
+args = parser.{parse}
+
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+for batch in torch.utils.data.DataLoader(load(args.data), batch_size=8):
+    model(batch.cuda()).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+TRAINER = """\
+import transformers
+
+parser = transformers.HfArgumentParser(transformers.TrainingArguments)
+(args,) = parser.parse_args_into_dataclasses()
+transformers.Trainer(model=load(), args=args, train_dataset=data()).train()
+"""
+
+
+def told(root: Path, flags: str, script: str = SCRIPT, parse: str = "parse_args()") -> list[str]:
+    files = {"train.sh": f"python train.py {flags}\n", "train.py": script.replace("{parse}", parse)}
+    runs = runs_of(root, files)
+    assert runs, "the files are no run"
+    return [f.message for f in findings(runs, "GPU025")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "instruction"),
+    [
+        ("--data d --amq", "write --amp: train.py has no argument --amq"),
+        ("--data d --zeta 4", "drop --zeta: train.py has no argument --zeta"),
+        ("--data d e", "remove 'e' or quote the value"),
+        ("--lr 0.2", "add --data with its value"),
+        ("--data --amp", "give --data a value or remove it"),
+        ("--data d --arch resnet81", "write --arch resnet18: train.py does not take 'resnet81'"),
+        ("--data d --arch vit", "choose --arch from resnet18, resnet50"),
+        ("--data d --lr fast", "give --lr a value of type float"),
+        ("--data d --gpus 0 one", "give --gpus a value of type int"),
+    ],
+)
+def test_the_parser_of_a_script(tmp_path: Path, flags: str, instruction: str) -> None:
+    (message,) = told(tmp_path, flags)
+    assert message.startswith(instruction)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--data d",
+        "--data=d --lr=1e-3 --amp",
+        "--da d --gpus 0 1 2",
+        '--data d "$@"',
+        "--data d $EXTRA",
+        "--data $DATA --lr $LR",
+    ],
+)
+def test_what_it_takes_or_may_take_is_not_told(tmp_path: Path, flags: str) -> None:
+    assert told(tmp_path, flags) == []
+
+
+def test_a_parser_that_keeps_what_it_does_not_know(tmp_path: Path) -> None:
+    assert told(tmp_path, "--data d --zeta 4", parse="parse_known_args()[0]") == []
+
+
+def test_a_parser_with_options_out_of_sight_may_know_the_flag(tmp_path: Path) -> None:
+    script = SCRIPT.replace(
+        "args = parser", "import other\n\nother.add_options(parser)\nargs = parser"
+    )
+    assert told(tmp_path, "--data d --zeta 4", script) == []
+    looped = SCRIPT.replace(
+        "args = parser", "for name in names():\n    parser.add_argument(name)\nargs = parser"
+    )
+    assert told(tmp_path / "loop", "--data d --zeta 4", looped) == []
+
+
+def test_a_parser_that_some_branch_uses_is_not_told(tmp_path: Path) -> None:
+    script = SCRIPT.replace(
+        "args = parser", "if other():\n    args = make()\nelse:\n    args = parser"
+    )
+    assert told(tmp_path, "--data d --zeta 4", script) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "instruction"),
+    [
+        (
+            "--output_dir out --per_device_train_batch_size --bf16",
+            "give --per_device_train_batch_size a value",
+        ),
+        ("--output_dir my out --bf16", 'write --output_dir "my out"'),
+    ],
+)
+def test_the_parser_of_the_trainer(tmp_path: Path, flags: str, instruction: str) -> None:
+    (message,) = told(tmp_path, flags, TRAINER)
+    assert message.startswith(instruction)
+
+
+def test_switches_of_the_trainer_need_no_value(tmp_path: Path) -> None:
+    flags = "--output_dir out --bf16 --report_to wandb tensorboard --gradient_checkpointing"
+    assert told(tmp_path, flags, TRAINER) == []
+
+
+# --- variables ---
+
+
+def unexported(root: Path, script: str) -> list[str]:
+    files = {"train.sh": script, "train.py": SCRIPT.replace("{parse}", "parse_args()")}
+    return [f"{f.location.line} {f.message}" for f in findings(runs_of(root, files), "GPU026")]
+
+
+def test_a_variable_that_is_only_assigned(tmp_path: Path) -> None:
+    (message,) = unexported(tmp_path, "CUDA_VISIBLE_DEVICES=0\npython train.py --data d\n")
+    assert message.startswith("1 put export in front of CUDA_VISIBLE_DEVICES")
+
+
+def test_an_empty_line_cuts_variables_off_the_command(tmp_path: Path) -> None:
+    script = "OMP_NUM_THREADS=8 \\\nCUDA_VISIBLE_DEVICES=0 \\\n\npython train.py --data d\n"
+    assert [message.split()[0] for message in unexported(tmp_path, script)] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CUDA_VISIBLE_DEVICES=0 python train.py --data d\n",
+        "export CUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
+        "CUDA_VISIBLE_DEVICES=0\nexport CUDA_VISIBLE_DEVICES\npython train.py --data d\n",
+        "set -a\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
+        "NPROC_PER_NODE=2\ntorchrun --nproc_per_node $NPROC_PER_NODE train.py --data d\n",
+        "#SBATCH --gres=gpu:2\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
+        "LR=0.1\npython train.py --data d\n",
+        "python train.py --data d\nCUDA_VISIBLE_DEVICES=0\n",
+    ],
+)
+def test_a_variable_that_arrives_or_is_the_script_s_own(tmp_path: Path, script: str) -> None:
+    assert unexported(tmp_path, script) == []
