@@ -154,13 +154,16 @@ def _of_node(node: ast.AST, function: str, source: str) -> Iterator[tuple[str, i
 def _member(archive: Path, name: str) -> str:
     if archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as packed:
-            found = next(one for one in packed.namelist() if one.endswith("/" + name))
-            return packed.read(found).decode()
+            return packed.read(_found(packed.namelist(), name)).decode()
     with tarfile.open(archive) as packed_tar:
-        member = next(one for one in packed_tar.getmembers() if one.name.endswith("/" + name))
-        handle = packed_tar.extractfile(member)
+        handle = packed_tar.extractfile(_found(packed_tar.getnames(), name))
         assert handle is not None
         return handle.read().decode()
+
+
+def _found(members: list[str], name: str) -> str:
+    """The member that is ``name`` in the archive's outermost folder that has it."""
+    return min((one for one in members if f"/{one}".endswith(f"/{name}")), key=len)
 
 
 def main(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit, Priority
@@ -126,7 +126,9 @@ def uses(run: Run) -> Iterator[Use]:
             accepted,
             tuple(_given(run, settings)),
             through_flags=run.framework == "swift",
-            options=Options(run.settings, accepted, run, is_open=run.is_open),
+            options=Options(
+                _by_parameter(run.settings, accepted), accepted, run, is_open=run.is_open
+            ),
         )
     own = parsed_by(run) if accepted is None else None
     if own is not None:
@@ -134,7 +136,8 @@ def uses(run: Run) -> Iterator[Use]:
         origins = {Origin.FLAG: parser.flags, Origin.FILE: parser.files}
         given = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
         where = tuple(_in_place(run, _given(run, given)))
-        options = Options(run.settings, taken, run, parser.names, run.is_open)
+        settings_of_it = _by_parameter(run.settings, taken)
+        options = Options(settings_of_it, taken, run, parser.names, run.is_open)
         yield Use(taken, where, parser="the script's parser", options=options)
     launch = launched(run)
     if launch is not None:
@@ -176,6 +179,22 @@ def _of_deepspeed(run: Run) -> Iterator[Use]:
         accepted, given = whole
         is_open = not deepspeed_sections.is_complete(run)
         yield Use(accepted, (), refuses, options=Options(given, accepted, run, is_open=is_open))
+
+
+def _by_parameter(given: Mapping[str, Setting], accepted: Accepted) -> Mapping[str, Setting]:
+    """``given`` with the parameters that other spellings of a flag set: its short form, ``--no_x``;
+    the same mapping where there is none."""
+    found: dict[str, Setting] = {}
+    for name, setting in given.items():
+        if setting.origin not in (Origin.FLAG, Origin.FILE):
+            continue
+        parameter = accepted.parameter(name, flag=setting.origin is Origin.FLAG)
+        if parameter is None or parameter.name == name or parameter.name in given:
+            continue
+        is_opposite = name == f"no_{parameter.name}"
+        value = False if is_opposite and setting.value is True else setting.value
+        found[parameter.name] = replace(setting, name=parameter.name, value=value)
+    return {**given, **found} if found else given
 
 
 def _is_open(call: Call) -> bool:

@@ -212,6 +212,9 @@ def is_megatron(run: Run) -> bool:
     return bool(words) and words[0].rpartition("/")[2] == "megatron"
 
 
+_COMMANDS = frozenset(
+    ("sft", "pt", "rlhf", "infer", "deploy", "rollout", "sample", "export", "eval", "app")
+)
 _CLI = re.compile(r"(?:.*/)?swift[./]cli[./](?:_megatron[./])?(\w+?)(?:\.py)?")
 
 
@@ -224,7 +227,7 @@ def subcommand(run: Run) -> str:
             return script.group(1)
     for word in words[:4]:
         stem = word.rpartition("/")[2].rpartition(".")[0] or word
-        if stem in ("sft", "pt", "rlhf", "infer", "deploy", "rollout", "export", "eval", "app"):
+        if stem in _COMMANDS:
             return stem
     return ""
 

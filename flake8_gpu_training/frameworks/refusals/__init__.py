@@ -14,6 +14,7 @@ _MODULES = frozenset(
     {
         "deepspeed",
         "llamafactory",
+        "ms_swift",
         "transformers",
     }
 )

@@ -66,7 +66,11 @@ class Options:
 
 def _as_parsed(value: Any, parameter: Any) -> Any:
     """A text as the parser turns it into the parameter's one type."""
-    if not isinstance(value, str) or not isinstance(parameter, Parameter):
+    if not isinstance(parameter, Parameter):
+        return value
+    if parameter.types == ("bool",) and value in (0, 1):
+        return bool(value)
+    if not isinstance(value, str):
         return value
     if parameter.optional and value.lower() in ("none", "null"):
         return None

@@ -1,0 +1,107 @@
+"""What the rules of ms-swift ask of the options, and the words that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable, Optional
+
+from flake8_gpu_training.facts import known
+from flake8_gpu_training.frameworks.refusals.base import Options, UndecidedError
+from flake8_gpu_training.language import Text
+
+SFT = ("sft", "pt", "rlhf")
+RLHF = ("rlhf",)
+MEGATRON = ("megatron sft", "megatron pt", "megatron rlhf")
+MEGATRON_RLHF = ("megatron rlhf",)
+TRAIN = (*SFT, *MEGATRON)
+INFER = ("infer", "deploy", "rollout", "eval")
+
+
+def value(options: Options, name: str, otherwise: Any = None) -> Any:
+    """A value, or ``otherwise`` where the release does not have the parameter."""
+    return options[name] if options.takes(name) else otherwise
+
+
+def items(options: Options, name: str) -> list[Any]:
+    """The items of a parameter that takes several; one that is not known leaves it undecided."""
+    found = value(options, name)
+    if found is None:
+        return []
+    listed = found if isinstance(found, list) else [found]
+    if not all(map(known, listed)):
+        raise UndecidedError(name)
+    return listed
+
+
+def none_of(options: Options, *names: str) -> bool:
+    """Whether nothing sets any of ``names``, and no name that is not known may be meant for it."""
+    for name in options.given:
+        if "." not in name and not options.accepted.takes(name, flag=True):
+            raise UndecidedError(name)
+    return not any(items(options, name) for name in names)
+
+
+def tuner(options: Options) -> Any:
+    """How the model is tuned; ``train_type`` before ms-swift 4."""
+    return options["tuner_type"] if options.takes("tuner_type") else options["train_type"]
+
+
+def tuner_name(options: Options) -> Mapping[str, Any]:
+    """The name of the parameter for it, and its value."""
+    name = "tuner_type" if options.takes("tuner_type") else "train_type"
+    return {"tuner_name": name, "tuner": tuner(options)}
+
+
+def world(options: Options) -> int:
+    """Number of processes, where it is written: NPROC_PER_NODE may come from outside."""
+    launcher = options.run.launcher
+    size = launcher.world_size
+    if size is None or launcher.processes.location is None:
+        raise UndecidedError("world size")
+    return size
+
+
+def visible_gpus(options: Options) -> int:
+    """GPUs that CUDA_VISIBLE_DEVICES leaves visible."""
+    setting = options.run.environment.get("CUDA_VISIBLE_DEVICES")
+    if setting is None or not known(setting.value):
+        raise UndecidedError("CUDA_VISIBLE_DEVICES")
+    listed = [one.strip() for one in str(setting.value).split(",") if one.strip()]
+    if not all(one.isdigit() for one in listed):
+        raise UndecidedError("CUDA_VISIBLE_DEVICES")
+    return len(listed)
+
+
+def has_plugins(options: Options) -> bool:
+    """Whether files of the user may register names of their own."""
+    return bool(items(options, "external_plugins") or items(options, "custom_register_path"))
+
+
+def drop(name: str) -> Text:
+    """The instruction to leave a parameter out."""
+    return Text(f"去掉 {name}", f"drop {name}")
+
+
+def off(*names: str) -> Callable[[Options], Mapping[str, Any]]:
+    """The change that turns parameters off."""
+    return lambda options: dict.fromkeys(names, False)
+
+
+def setting(**values: Any) -> Callable[[Options], Mapping[str, Any]]:
+    """The change that writes ``values``."""
+    return lambda options: values
+
+
+def is_type(*names: str) -> Callable[[Options], bool]:
+    """Whether ``rlhf_type`` is one of ``names``."""
+    return lambda options: options["rlhf_type"] in names
+
+
+def batch(options: Options, name: str, otherwise: Optional[int] = None) -> int:
+    """A number of samples or steps; ``otherwise`` stands for None."""
+    found = value(options, name)
+    if found is None:
+        found = otherwise
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise UndecidedError(name)
+    return found

@@ -1,0 +1,202 @@
+"""What GRPO and GKD refuse of batches and groups of completions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
+from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
+    RLHF,
+    batch,
+    items,
+    none_of,
+    value,
+    world,
+)
+from flake8_gpu_training.language import Text
+
+_ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
+_TRAINER = "swift/rlhf_trainers/grpo_trainer.py, GRPOTrainer"
+_BATCHES = (
+    "swift/rlhf_trainers/args_mixin.py, RolloutTrainerArgumentsMixin._init_generation_batch_params"
+)
+
+Asked = Callable[[Options], Any]
+
+
+def _grpo(holds: Asked) -> Callable[[Options], bool]:
+    """``holds``, asked of GRPO alone."""
+    return lambda options: options["rlhf_type"] == "grpo" and bool(holds(options))
+
+
+def _is_on(name: str) -> Asked:
+    return lambda options: options[name]
+
+
+def _is_set(name: str) -> Asked:
+    return lambda options: value(options, name) is not None
+
+
+def _has_teacher(options: Options) -> bool:
+    models = (value(options, "teacher_model"), value(options, "teacher_model_server"))
+    return any(one is not None for one in models)
+
+
+def _has_no_rewards(options: Options) -> bool:
+    return none_of(options, "reward_funcs")
+
+
+def _scales_each(options: Options) -> bool:
+    if "real" in items(options, "loss_type"):
+        return False  # that loss turns the scaling off
+    return bool(options["scale_rewards"] == "gdpo")
+
+
+def _cached_evaluation(options: Options) -> bool:
+    return bool(items(options, "cached_val_dataset"))
+
+
+def _accumulated(options: Options) -> int:
+    return batch(options, "gradient_accumulation_steps", 1)  # GRPO's own default
+
+
+def _global_batch(options: Options) -> int:
+    return batch(options, "per_device_train_batch_size") * world(options)
+
+
+def _generated(options: Options) -> int:
+    """Completions that are generated at once."""
+    whole, steps = value(options, "generation_batch_size"), value(options, "steps_per_generation")
+    if whole is not None:
+        return batch(options, "generation_batch_size")
+    if steps is not None:
+        return _global_batch(options) * batch(options, "steps_per_generation")
+    return _global_batch(options) * _accumulated(options)
+
+
+def _uneven_generation(options: Options) -> bool:
+    if options["rlhf_type"] not in ("grpo", "gkd") or options["generation_batch_size"] is None:
+        return False
+    if options["steps_per_generation"] is not None:
+        return _generated(options) != _expected(options)
+    return _generated(options) % _global_batch(options) != 0
+
+
+def _expected(options: Options) -> int:
+    return _global_batch(options) * batch(options, "steps_per_generation", 1)
+
+
+def _uneven_groups(options: Options) -> bool:
+    size, generations = _generated(options), batch(options, "num_generations")
+    if options["generation_batch_size"] is not None and _uneven_generation(options):
+        return False  # told by itself
+    return generations > 1 and size > 0 and size % generations != 0
+
+
+def _uneven_evaluation(options: Options) -> bool:
+    generations = batch(options, "num_generations")
+    if generations < 2 or not _evaluates(options):
+        return False
+    return _evaluated(options) % _of_evaluation(options) != 0
+
+
+def _evaluates(options: Options) -> bool:
+    """Whether there is something to evaluate; nothing is unless data are set aside."""
+    if options["eval_strategy"] == "no" or _saves_not(options):
+        return False
+    if items(options, "eval_dataset") or items(options, "val_dataset"):
+        return True
+    return options["split_dataset_ratio"] > 0 and not options["streaming"]
+
+
+def _saves_not(options: Options) -> bool:
+    """Evaluation follows saving unless it is set."""
+    return options["eval_strategy"] is None and value(options, "save_strategy", "steps") == "no"
+
+
+def _evaluated(options: Options) -> int:
+    return batch(options, "per_device_eval_batch_size") * world(options)
+
+
+def _of_evaluation(options: Options) -> int:
+    return batch(options, "num_generations_eval", batch(options, "num_generations"))
+
+
+def _figures(options: Options) -> Mapping[str, Any]:
+    return {"whole": _generated(options), "step": _global_batch(options)}
+
+
+def _figures_of_evaluation(options: Options) -> Mapping[str, Any]:
+    return {"whole": _evaluated(options), "generations": _of_evaluation(options)}
+
+
+REFUSALS: tuple[Refusal, ...] = (
+    Refusal(
+        "generation-batch",
+        _BATCHES,
+        ("generation_batch_size", "steps_per_generation"),
+        _uneven_generation,
+        Text(
+            "generation_batch_size 设为 {step} 的倍数，且等于 {step} × steps_per_generation",
+            "make generation_batch_size a multiple of {step}, and {step} x steps_per_generation "
+            "where that is given",
+        ),
+        Text(
+            "一步有 {step} 个样本（per_device_train_batch_size × 进程数），不能得到 {whole}",
+            "a step has {step} samples (per_device_train_batch_size x processes), which do not "
+            "make {whole}",
+        ),
+        figures=_figures,
+        since="4.2.3",
+        groups=RLHF,
+    ),
+    Refusal(
+        "no-generation-step",
+        _BATCHES,
+        ("steps_per_generation",),
+        lambda options: (
+            options["rlhf_type"] in ("grpo", "gkd")
+            and options["generation_batch_size"] is None
+            and options["steps_per_generation"] <= 0
+        ),
+        Text("steps_per_generation 设为 1 或更大", "give steps_per_generation 1 or more"),
+        Text("{steps_per_generation} 步不生成", "{steps_per_generation} steps generate nothing"),
+        since="4.2.3",
+        groups=RLHF,
+    ),
+    Refusal(
+        "uneven-groups",
+        _BATCHES,
+        ("num_generations", "per_device_train_batch_size"),
+        _grpo(_uneven_groups),
+        Text(
+            "num_generations 设为 {whole} 的约数，或增大 per_device_train_batch_size",
+            "give num_generations a divisor of {whole}, or raise per_device_train_batch_size",
+        ),
+        Text(
+            "一次生成 {whole} 个回答，不能分成每组 {num_generations} 个",
+            "{whole} completions generated at once do not divide into groups of {num_generations}",
+        ),
+        figures=_figures,
+        since="3.9.3",
+        groups=RLHF,
+    ),
+    Refusal(
+        "uneven-groups-in-evaluation",
+        _BATCHES,
+        ("per_device_eval_batch_size", "num_generations_eval", "num_generations"),
+        _grpo(_uneven_evaluation),
+        Text(
+            "让 per_device_eval_batch_size × 进程数是 {generations} 的倍数",
+            "make per_device_eval_batch_size x processes a multiple of {generations}",
+        ),
+        Text(
+            "评估一次 {whole} 个回答，不能分成每组 {generations} 个",
+            "{whole} completions evaluated at once do not divide into groups of {generations}",
+        ),
+        figures=_figures_of_evaluation,
+        since="3.12.6",
+        groups=RLHF,
+    ),
+)

@@ -1,0 +1,243 @@
+"""What ms-swift refuses of data, schedules, processes and reports in training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
+from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
+    SFT,
+    TRAIN,
+    drop,
+    items,
+    none_of,
+    off,
+    setting,
+    value,
+    visible_gpus,
+    world,
+)
+from flake8_gpu_training.language import Text
+
+_SFT = "swift/arguments/sft_args.py"
+_TRAINER = "swift/trainers/arguments.py, TrainArgumentsMixin._handle_hf_removed_args"
+_DATA = "swift/pipelines/train/sft.py, SwiftSft"
+
+
+def _no_dataset(options: Options) -> bool:
+    if value(options, "load_args", False) or value(options, "load_data_args", False):
+        return False
+    return none_of(options, "dataset", "cached_dataset")
+
+
+def _streams_cache(options: Options) -> bool:
+    cached = items(options, "cached_dataset") or items(options, "cached_val_dataset")
+    return bool(cached) and bool(options["streaming"])
+
+
+def _splits_dialogues(options: Options) -> bool:
+    """``split`` outside pre-training: the chat template is used unless it is turned off."""
+    if options["truncation_strategy"] != "split":
+        return False
+    if value(options, "rlhf_type") in ("grpo", "gkd"):
+        return False  # other rules tell it, or nothing is encoded beforehand
+    return options["use_chat_template"] is not False
+
+
+def _splits_lazily(options: Options) -> bool:
+    return (
+        options["truncation_strategy"] == "split"
+        and options["use_chat_template"] is False
+        and options["lazy_tokenize"] is True
+    )
+
+
+def _both_warmups(options: Options) -> bool:
+    return bool(options["warmup_ratio"]) and bool(options["warmup_steps"])
+
+
+_CHANNELS = ("lark", "dingtalk", "email", "discord", "wxwork", "slack")
+
+
+def _reports_to_swanlab(options: Options) -> bool:
+    return "swanlab" in items(options, "report_to")
+
+
+def _unknown_channel(options: Options) -> bool:
+    channel = options["swanlab_notification_method"]
+    return _reports_to_swanlab(options) and channel is not None and channel not in _CHANNELS
+
+
+_MAIL = ("sender_email", "receiver_email", "smtp_server", "smtp_port")
+
+
+def _incomplete_mail(options: Options) -> bool:
+    if options["swanlab_notification_method"] != "email" or not _reports_to_swanlab(options):
+        return False
+    return not all(options[f"swanlab_{name}"] for name in _MAIL)
+
+
+_SHORTCUT = re.compile(r"zero[0-3](?:_offload)?")
+
+
+def _no_zero_section(options: Options) -> bool:
+    asked = options["zero_hpz_partition_size"]
+    given = options.run.settings.get("deepspeed")
+    document = options.run.deepspeed
+    if asked is None or given is None or document is None or not isinstance(given.value, str):
+        return False
+    return not _SHORTCUT.fullmatch(given.value) and document.get("zero_optimization") is None
+
+
+def _uneven_gpus(options: Options) -> bool:
+    processes = options.run.launcher.processes
+    if "SWIFT_SINGLE_DEVICE_MODE" in options.run.environment or processes.location is None:
+        return False
+    if "ASCEND_RT_VISIBLE_DEVICES" in options.run.environment or not world(options):
+        return False
+    return bool(visible_gpus(options) % processes.value != 0)
+
+
+def _gpus(options: Options) -> Mapping[str, Any]:
+    return {"seen": visible_gpus(options), "processes": options.run.launcher.processes.value}
+
+
+REFUSALS: tuple[Refusal, ...] = (
+    Refusal(
+        "no-dataset",
+        f"{_SFT}, SftArguments.__post_init__",
+        ("dataset",),
+        _no_dataset,
+        Text("设置 dataset", "give dataset"),
+        Text("没有 dataset 或 cached_dataset", "neither dataset nor cached_dataset is given"),
+        groups=TRAIN,
+    ),
+    Refusal(
+        "streaming-from-cache",
+        f"{_DATA}._prepare_dataset",
+        ("streaming", "cached_dataset", "cached_val_dataset"),
+        _streams_cache,
+        drop("streaming"),
+        Text("cached_dataset 不支持 streaming", "a cached dataset cannot be streamed"),
+        write=off("streaming"),
+        since="3.7.3",
+        groups=TRAIN,
+    ),
+    Refusal(
+        "split-with-chat-template",
+        f"{_DATA}._encode_dataset",
+        ("truncation_strategy", "use_chat_template"),
+        _splits_dialogues,
+        Text(
+            "truncation_strategy 设为 delete、left 或 right",
+            "write truncation_strategy=delete, left or right",
+        ),
+        Text(
+            "split 只用于预训练（不使用 chat template）",
+            "split is for pre-training, without a chat template",
+        ),
+        write=setting(truncation_strategy="delete"),
+        since="3.11.3",
+        groups=TRAIN,
+    ),
+    Refusal(
+        "split-with-lazy-tokenize",
+        f"{_DATA}._encode_dataset",
+        ("lazy_tokenize", "truncation_strategy"),
+        _splits_lazily,
+        drop("lazy_tokenize"),
+        Text(
+            "truncation_strategy=split 要求预先分词",
+            "truncation_strategy=split tokenizes beforehand",
+        ),
+        write=off("lazy_tokenize"),
+        since="3.11.3",
+        groups=TRAIN,
+    ),
+    Refusal(
+        "both-warmups",
+        _TRAINER,
+        ("warmup_ratio", "warmup_steps"),
+        _both_warmups,
+        Text(
+            "warmup_ratio 与 warmup_steps 只保留一个", "keep one of warmup_ratio and warmup_steps"
+        ),
+        Text("两者不能同时设置", "they cannot be set together"),
+        since="4.5.3",
+        groups=SFT,
+    ),
+    Refusal(
+        "whole-warmup-ratio",
+        _TRAINER,
+        ("warmup_ratio",),
+        lambda options: options["warmup_ratio"] >= 1 and not options["warmup_steps"],
+        Text(
+            "warmup_ratio 设为小于 1，步数写 warmup_steps",
+            "give warmup_ratio less than 1, a number of steps as warmup_steps",
+        ),
+        Text("warmup_ratio={warmup_ratio} 不是比例", "{warmup_ratio} is no ratio"),
+        since="4.5.3",
+        groups=SFT,
+    ),
+    Refusal(
+        "unknown-swanlab-channel",
+        f"{_SFT}, SwanlabArguments._init_swanlab",
+        ("swanlab_notification_method",),
+        _unknown_channel,
+        Text(
+            f"swanlab_notification_method 设为 {'、'.join(_CHANNELS)} 之一",
+            f"write swanlab_notification_method={', '.join(_CHANNELS[:-1])} or {_CHANNELS[-1]}",
+        ),
+        Text(
+            "没有名为 {swanlab_notification_method} 的通知方式",
+            "there is no channel {swanlab_notification_method}",
+        ),
+        since="3.12.6",
+        groups=SFT,
+    ),
+    Refusal(
+        "swanlab-mail",
+        f"{_SFT}, SwanlabArguments._init_swanlab",
+        ("swanlab_notification_method",),
+        _incomplete_mail,
+        Text(
+            "补全 " + "、".join(f"swanlab_{name}" for name in _MAIL),
+            "give " + ", ".join(f"swanlab_{name}" for name in _MAIL),
+        ),
+        Text("邮件通知需要全部四项", "notification by email needs all four"),
+        since="3.12.6",
+        groups=SFT,
+    ),
+    Refusal(
+        "partition-without-zero",
+        f"{_SFT}, SftArguments._init_deepspeed",
+        ("zero_hpz_partition_size", "deepspeed"),
+        _no_zero_section,
+        Text(
+            "DeepSpeed 配置中加上 zero_optimization",
+            "add zero_optimization to the DeepSpeed configuration",
+        ),
+        Text("zero_hpz_partition_size 写入该节", "zero_hpz_partition_size is written into it"),
+        since="3.2.2",
+        groups=SFT,
+    ),
+    Refusal(
+        "gpus-for-processes",
+        "swift/utils/env.py, is_mp",
+        ("CUDA_VISIBLE_DEVICES",),
+        _uneven_gpus,
+        Text(
+            "让 CUDA_VISIBLE_DEVICES 的卡数是 NPROC_PER_NODE 的整数倍",
+            "make the GPUs of CUDA_VISIBLE_DEVICES a multiple of NPROC_PER_NODE",
+        ),
+        Text(
+            "{seen} 张卡不能平分给 {processes} 个进程",
+            "{seen} GPUs do not divide among {processes} processes",
+        ),
+        figures=_gpus,
+        groups=SFT,
+    ),
+)
+"""Rules of ``swift sft``, ``pt`` and ``rlhf``; some hold for ``megatron`` too."""
