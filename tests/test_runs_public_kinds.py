@@ -1573,3 +1573,86 @@ def test_a_beginning_that_a_field_of_the_project_shares_is_not_unique(run_of: Ma
     files["train.py"] = files["train.py"].replace("gradient_noise", "gradient_aside")
     run = run_of(files, "python train.py --gradient_a 2")
     assert _value(run, "gradient_accumulation_steps") == 1
+
+
+# --- launches of what is not recognised ----------------------------------------------------------
+
+WRAPPED = "from wrapper import start\n\nstart()\n"
+
+
+@pytest.mark.parametrize(
+    ("launch", "world"),
+    [
+        ("torchrun --nproc_per_node=8 tools/train.py configs/a.py --launcher pytorch", 8),
+        ("torchrun --nproc_per_node=8 tools/absent.py --lr 0.1", 8),
+        ("accelerate launch --num_processes 4 -m wrapper.train", 4),
+        ("torchrun --nproc_per_node=8 tools/evaluate.py", None),
+        ("python tools/train.py", None),
+    ],
+)
+def test_a_launch_of_a_program_that_is_not_recognised_is_an_open_run(
+    tmp_path: Path, launch: str, world: Optional[int]
+) -> None:
+    (tmp_path / "tools").mkdir()
+    for name in ("train", "evaluate"):
+        (tmp_path / "tools" / f"{name}.py").write_text(WRAPPED, encoding="utf-8")
+    (tmp_path / "run.sh").write_text(f"{launch}\n", encoding="utf-8")
+    runs = find_runs(Project.open(tmp_path))
+    assert [run.launcher.world_size for run in runs] == ([world] if world else [])
+    names = ("precision", "micro_batch_size", "gradient_accumulation_steps", "tuning", "zero_stage")
+    for run in runs:
+        assert run.is_open
+        assert [_value(run, name) for name in names] == ["unknown"] * len(names)
+        assert _value(run, "attention") == _value(run, "fsdp") == "unknown"
+
+
+def test_a_program_that_trains_is_preferred_to_one_that_is_not_recognised(run_of: MakeRun) -> None:
+    script = "torchrun --nproc_per_node=8 tools/absent.py --lr 0.1\npython train.py\n"
+    assert run_of({"train.py": LOOP, "run.sh": script}).entry == "train.py"
+
+
+@pytest.mark.parametrize(
+    ("flags", "framework"),
+    [
+        ("--stage sft --do_train --template qwen --dataset mine", "llamafactory"),
+        ("--stage sft --finetuning_type full --do_train", "llamafactory"),
+        ("--stage two --do_train --dataset mine", "generic"),
+    ],
+)
+def test_flags_of_llama_factory_tell_a_script_that_is_absent(
+    run_of: MakeRun, flags: str, framework: str
+) -> None:
+    run = run_of({"run.sh": f"deepspeed --num_gpus 4 src/train.py {flags}\n"})
+    assert (run.framework, run.launcher.world_size) == (framework, 4)
+
+
+FROM_FILE = """\
+import argparse
+
+import torch
+import yaml
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--config")
+config = yaml.safe_load(open(parser.parse_args().config))
+loader = torch.utils.data.DataLoader(data, batch_size=config["batch"])
+for batch in loader:
+    model(batch.cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("pattern", "batches"), [("configs/*.yaml", [2, 3]), ("other/*.yaml", [])])
+def test_a_loop_over_files_is_one_run_for_each(
+    tmp_path: Path, pattern: str, batches: list[int]
+) -> None:
+    (tmp_path / "configs").mkdir()
+    for name, batch in (("a", 2), ("b", 3)):
+        (tmp_path / "configs" / f"{name}.yaml").write_text(f"batch: {batch}\n", encoding="utf-8")
+    (tmp_path / "train.py").write_text(FROM_FILE, encoding="utf-8")
+    script = f"for c in {pattern}; do\n  torchrun --nproc_per_node=2 train.py --config $c\ndone\n"
+    (tmp_path / "run.sh").write_text(script, encoding="utf-8")
+    runs = find_runs(Project.open(tmp_path))
+    found = [_value(run, "micro_batch_size") for run in runs]
+    assert sorted(value for value in found if value != "unknown") == batches
+    assert len({run.id for run in runs}) == len(runs)

@@ -42,7 +42,7 @@ from flake8_gpu_training.runs.configured import (
 )
 from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.hydra import Composition, composed
-from flake8_gpu_training.runs.launchers import Launch, of_unseen, without_values
+from flake8_gpu_training.runs.launchers import Launch, of_training, of_unseen, without_values
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
 from flake8_gpu_training.runs.lightning_cli import Sign, wired
 from flake8_gpu_training.runs.model import (
@@ -202,6 +202,18 @@ class Assembly:
         # The loop may lie deeper in the framework than modules are followed.
         known_by_flags = of_unseen(launch)
         return [self._program_run(known_by_flags, origins, path)] if known_by_flags else []
+
+    def of_unrecognised(self, launch: Launch, origins: Origins) -> list[Run]:
+        """The run of several processes whose program is not recognised: all of it is open."""
+        guessed = of_training(launch)
+        if guessed is None or launch.program or launch.script is None:
+            return []
+        path = self.reach.script(launch.script, launch.is_module, launch.command)
+        program = self.reach.program(path) if path is not None else None
+        if path is None or program is None:
+            return [self._program_run(guessed, origins, launch.script.text)]
+        entry = Entry("generic", RunKind.TRAIN, Location(path), is_open=True)
+        return [self._script_run(program, entry, launch, origins, True)]
 
     def _program_run(self, launch: Launch, origins: Origins, entry: Optional[str] = None) -> Run:
         """A run of a known program (``swift sft …``)."""

@@ -38,7 +38,7 @@ from flake8_gpu_training.runs.reach import Reach, start_of
 from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
-from flake8_gpu_training.runs.templates import bound_to, names_configuration
+from flake8_gpu_training.runs.templates import bound_to, each_file, names_configuration
 from flake8_gpu_training.runs.versions import pinned_versions
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ class _Finder:
         runs = self._command_runs()
         runs += self._document_runs({path for run in runs for path in run.files})
         runs += self._python_runs({path for run in runs for path in run.files})
+        if not any(run.kind is RunKind.TRAIN for run in runs):
+            runs += self._unrecognised()
         runs = self._without_auxiliary(_distinct(runs))
         chosen = None
         if launch_command:
@@ -156,9 +158,19 @@ class _Finder:
     def _command_runs(self) -> list[Run]:
         runs: list[Run] = []
         for found in self.commands:
-            launch = read_launch(found.command) or self._installed(found.command)
-            if launch is not None:
-                runs += self.assembly.of_launch(launch, found.origins)
+            for command in each_file(found.command, self.project.files):
+                launch = read_launch(command) or self._installed(command)
+                if launch is not None:
+                    runs += self.assembly.of_launch(launch, found.origins)
+        return runs
+
+    def _unrecognised(self) -> list[Run]:
+        """Runs of several processes whose programs are not recognised, by their commands."""
+        runs: list[Run] = []
+        for found in self.commands:
+            launch = read_launch(found.command)
+            if launch is not None and not found.command.uncalled:
+                runs += self.assembly.of_unrecognised(launch, found.origins)
         return runs
 
     def _installed(self, command: Command) -> Optional[Launch]:
@@ -276,6 +288,7 @@ class _Finder:
                 continue
             origins = Origins(script=line if command.location.path != LAUNCH_PATH else None)
             made = self.assembly.of_launch(launch, origins)
+            made = made or self.assembly.of_unrecognised(launch, origins)
             added += made
             started += made[:1]
         if not started:

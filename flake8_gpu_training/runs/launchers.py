@@ -182,12 +182,12 @@ _VIDEOX_FUN = re.compile(
 def of_unseen(launch: Launch) -> Optional[Launch]:
     """A launch whose script is out of sight, when its name and flags are a framework's.
 
-    ``src/train.py`` of a LLaMA-Factory beside the project is told by ``--stage`` and
-    ``--finetuning_type`` together, VideoX-Fun's scripts by their folder and
-    ``--train_data_meta``, Megatron-LM's by the shape of the model that only its parser takes.
+    ``src/train.py`` of a LLaMA-Factory beside the project is told by ``--stage`` together with
+    ``--finetuning_type``, or with its template for the data set; VideoX-Fun's scripts by their
+    folder and ``--train_data_meta``, Megatron-LM's by the shape of the model that only its parser takes.
     """
     words = {word.text.partition("=")[0] for word in launch.arguments}
-    if words >= {"--stage", "--finetuning_type"}:
+    if "--stage" in words and ("--finetuning_type" in words or words >= _LLAMAFACTORY_FLAGS):
         kind = _TRAIN if "--do_train" in words else _INFER
         return _known_as(launch, "llamafactory", kind)
     script = launch.script.text if launch.script is not None else ""
@@ -197,6 +197,23 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
     if is_known_by(names):
         return _known_as(launch, "generic", _TRAIN if trains(names) else _INFER)
     return None
+
+
+def of_training(launch: Launch) -> Optional[Launch]:
+    """A launch of several processes whose program nobody recognised, told by its name to train."""
+    name = launch.script.text if launch.script is not None else ""
+    name = name.rpartition(".")[2] if launch.is_module else posixpath.basename(name)
+    if launch.launcher not in _DISTRIBUTED or _OTHER_WORK.search(name):
+        return None
+    return dataclasses.replace(_known_as(launch, "generic", _TRAIN), is_open=True)
+
+
+_DISTRIBUTED = frozenset({"torchrun", "accelerate", "deepspeed"})
+_OTHER_WORK = re.compile(
+    r"(?i)eval|infer|test|bench|serv|gen(?:erat|_)|predict|export|convert|process|download|demo"
+    r"|sampl|encode|extract|merge|upload|score|rollout|rank|cache|prepare"
+)
+_LLAMAFACTORY_FLAGS = frozenset({"--template", "--dataset", "--do_train"})
 
 
 def without_values(launch: Launch) -> Launch:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Optional
 
 from flake8_gpu_training.facts import Command, Unknown, Word, known
 
 _VARIABLE = re.compile(r"\$(?:\{(?P<braced>[A-Za-z_]\w*)\}|(?P<plain>[A-Za-z_]\w*))")
 _CONFIGURATION = (".yaml", ".yml", ".json")
+_MOST_FILES = 20
 _LEAST_LITERAL = 5
 """Characters that must stand literally in a name, its ending aside."""
 
@@ -34,6 +37,39 @@ def bound_to(command: Command, path: str) -> Optional[Command]:
             words = tuple(_bound(each, values) for each in command.words if not _is_rest(each))
             return dataclasses.replace(command, words=words)
     return None
+
+
+def each_file(command: Command, files: Collection[str]) -> Iterator[Command]:
+    """``for c in configs/*.yaml; do … $c``: the command for each file of the project that fits."""
+    patterns = [w.text for w in command.words if _is_glob(w)]
+    if len(set(patterns)) != 1:
+        yield command
+        return
+    given = posixpath.normpath(patterns[0])
+    folder = posixpath.dirname(command.location.path)
+    found = _matching(posixpath.join(folder, given), files) or _matching(given, files)
+    for path in found[:_MOST_FILES]:
+        words = tuple(
+            dataclasses.replace(word, value=path) if _is_glob(word) else word
+            for word in command.words
+        )
+        yield dataclasses.replace(command, words=words)
+    if not found:
+        yield command
+
+
+def _is_glob(word: Word) -> bool:
+    """Whether a variable of a loop stands for the files of a pattern."""
+    is_variable = _VARIABLE.fullmatch(word.raw.strip("\"'")) is not None
+    text = word.value
+    return is_variable and isinstance(text, str) and "*" in text and text.endswith(_CONFIGURATION)
+
+
+def _matching(pattern: str, files: Collection[str]) -> list[str]:
+    depth = pattern.count("/")
+    return sorted(
+        path for path in files if path.count("/") == depth and fnmatch.fnmatchcase(path, pattern)
+    )
 
 
 def _pattern(word: Word) -> Optional[re.Pattern[str]]:
