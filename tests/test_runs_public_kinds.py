@@ -1581,23 +1581,24 @@ WRAPPED = "from wrapper import start\n\nstart()\n"
 
 
 @pytest.mark.parametrize(
-    ("launch", "world"),
+    ("launch", "asked", "world"),
     [
-        ("torchrun --nproc_per_node=8 tools/train.py configs/a.py --launcher pytorch", 8),
-        ("torchrun --nproc_per_node=8 tools/absent.py --lr 0.1", 8),
-        ("accelerate launch --num_processes 4 -m wrapper.train", 4),
-        ("torchrun --nproc_per_node=8 tools/evaluate.py", None),
-        ("python tools/train.py", None),
+        ("torchrun --nproc_per_node=8 tools/train.py configs/a.py --launcher pytorch", False, 8),
+        ("torchrun --nproc_per_node=8 tools/absent.py --lr 0.1", True, 8),
+        ("torchrun --nproc_per_node=8 tools/absent.py --lr 0.1", False, None),
+        ("accelerate launch --num_processes 4 -m wrapper.train", True, 4),
+        ("torchrun --nproc_per_node=8 tools/evaluate.py", True, None),
+        ("python tools/train.py", True, None),
     ],
 )
 def test_a_launch_of_a_program_that_is_not_recognised_is_an_open_run(
-    tmp_path: Path, launch: str, world: Optional[int]
+    tmp_path: Path, launch: str, asked: bool, world: Optional[int]
 ) -> None:
     (tmp_path / "tools").mkdir()
     for name in ("train", "evaluate"):
         (tmp_path / "tools" / f"{name}.py").write_text(WRAPPED, encoding="utf-8")
     (tmp_path / "run.sh").write_text(f"{launch}\n", encoding="utf-8")
-    runs = find_runs(Project.open(tmp_path))
+    runs = find_runs(Project.open(tmp_path), "bash run.sh" if asked else None)
     assert [run.launcher.world_size for run in runs] == ([world] if world else [])
     names = ("precision", "micro_batch_size", "gradient_accumulation_steps", "tuning", "zero_stage")
     for run in runs:
@@ -1622,7 +1623,7 @@ def test_a_program_that_trains_is_preferred_to_one_that_is_not_recognised(run_of
 def test_flags_of_llama_factory_tell_a_script_that_is_absent(
     run_of: MakeRun, flags: str, framework: str
 ) -> None:
-    run = run_of({"run.sh": f"deepspeed --num_gpus 4 src/train.py {flags}\n"})
+    run = run_of({"run.sh": f"deepspeed --num_gpus 4 src/train.py {flags}\n"}, "bash run.sh")
     assert (run.framework, run.launcher.world_size) == (framework, 4)
 
 

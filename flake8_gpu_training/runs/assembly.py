@@ -203,15 +203,20 @@ class Assembly:
         known_by_flags = of_unseen(launch)
         return [self._program_run(known_by_flags, origins, path)] if known_by_flags else []
 
-    def of_unrecognised(self, launch: Launch, origins: Origins) -> list[Run]:
-        """The run of several processes whose program is not recognised: all of it is open."""
+    def of_unrecognised(
+        self, launch: Launch, origins: Origins, is_asked: bool = False
+    ) -> list[Run]:
+        """The run of several processes whose program is not recognised: all of it is open.
+
+        A program that is not in the project counts when its launch is what is asked about.
+        """
         guessed = of_training(launch)
         if guessed is None or launch.program or launch.script is None:
             return []
         path = self.reach.script(launch.script, launch.is_module, launch.command)
         program = self.reach.program(path) if path is not None else None
         if path is None or program is None:
-            return [self._program_run(guessed, origins, launch.script.text)]
+            return [self._program_run(guessed, origins, launch.script.text)] if is_asked else []
         entry = Entry("generic", RunKind.TRAIN, Location(path), is_open=True)
         return [self._script_run(program, entry, launch, origins, True)]
 

@@ -288,7 +288,7 @@ class _Finder:
                 continue
             origins = Origins(script=line if command.location.path != LAUNCH_PATH else None)
             made = self.assembly.of_launch(launch, origins)
-            made = made or self.assembly.of_unrecognised(launch, origins)
+            made = made or self.assembly.of_unrecognised(launch, origins, True)
             added += made
             started += made[:1]
         if not started:

@@ -184,7 +184,8 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
 
     ``src/train.py`` of a LLaMA-Factory beside the project is told by ``--stage`` together with
     ``--finetuning_type``, or with its template for the data set; VideoX-Fun's scripts by their
-    folder and ``--train_data_meta``, Megatron-LM's by the shape of the model that only its parser takes.
+    folder and ``--train_data_meta``, Megatron-LM's by the shape of the model that only its
+    parser takes.
     """
     words = {word.text.partition("=")[0] for word in launch.arguments}
     if "--stage" in words and ("--finetuning_type" in words or words >= _LLAMAFACTORY_FLAGS):
