@@ -65,6 +65,7 @@ _WHOLE: Mapping[str, str] = MappingProxyType(
         "Accelerator(mixed_precision=None) is no": "Accelerator 默认不用混合精度",
         # Processes and nodes.
         "one process": "单进程",
+        "a notebook is one process": "notebook 为单进程",
         "this node alone without a hostfile": "没有 hostfile 时只用本机",
         "this node unless hosts are given": "未给出主机时只用本机",
         "one process on one GPU": "单卡单进程",

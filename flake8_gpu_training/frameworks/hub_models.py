@@ -210,12 +210,36 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     if remote is not None and remote.value is not False and not _is_native(run):
         reason = "the model may bring code of its own"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    if not _is_of_a_library(run, call.name.rpartition(".")[0]):
+        reason = "the class of the model may bring attention of its own"
+        return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     if version_of(run, "transformers") < (4, 36):
         return _default("attention", "eager", call, "transformers < 4.36: eager")
     if _may_lack_sdpa(run, call):
         reason = "the model may have no attention but its own"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     return _default("attention", "sdpa", call, "transformers >= 4.36: sdpa where supported")
+
+
+_LIBRARIES = ("transformers", "trl", "peft", "diffusers", "liger_kernel", "optimum", "open_clip")
+_BARE = re.compile(r"PreTrainedModel$|(?:^|\.)Module$|ModelMixin$|Mixin$")
+_DEEPEST = 8
+
+
+def _is_of_a_library(run: Run, name: str, depth: int = 0) -> bool:
+    """Whether a model's class is Transformers' own, or derives from one that is.
+
+    A class that the project builds on the bare base, or copied, has the attention written in it.
+    """
+    if name.partition(".")[0] in _LIBRARIES:
+        return _BARE.search(name) is None or depth == 0
+    if depth > _DEEPEST:
+        return False
+    last = name.rpartition(".")[2]
+    definitions = [own for file in run.python for own in file.classes if own.name == last]
+    return bool(definitions) and all(
+        any(_is_of_a_library(run, base, depth + 1) for base in own.bases) for own in definitions
+    )
 
 
 def _may_lack_sdpa(run: Run, call: Call) -> bool:

@@ -33,6 +33,8 @@ _BACKENDS = {
 
 # Flags that together only Megatron's own parser takes.
 _MARKS = ("micro_batch_size", "num_layers", "hidden_size", "num_attention_heads")
+_CHECKPOINT_MARKS = ("micro_batch_size", "tensor_model_parallel_size", "use_checkpoint_args")
+"""The same where the shape is read from a checkpoint."""
 _OTHER_MARKS = ("train_iters", "train_samples", "tensor_model_parallel_size", "global_batch_size")
 
 SPELLINGS: Mapping[str, Spelling] = {
@@ -106,6 +108,8 @@ _TRAINING = ("lr", "train_iters", "train_samples", "train_tokens", "epochs")
 
 def is_known_by(names: Collection[str]) -> bool:
     """Whether parameters of these names are, together, Megatron-LM's alone."""
+    if all(name in names for name in _CHECKPOINT_MARKS):
+        return True
     return all(name in names for name in _MARKS) and any(name in names for name in _OTHER_MARKS)
 
 

@@ -327,7 +327,11 @@ def _deepspeed(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
 
 def _may_shard_elsewhere(run: Run) -> bool:
     """Whether a launch that was not seen, or its configuration, may shard the model."""
-    return is_launch_unread(run) or (run.command is None and run.accelerate is None)
+    if is_launch_unread(run):
+        return True
+    # A notebook's one process is started by nothing that could say more.
+    in_notebook = run.command is None and run.launcher.world_size == 1
+    return run.command is None and run.accelerate is None and not in_notebook
 
 
 def _from_dict(setting: Setting) -> dict[str, Setting]:

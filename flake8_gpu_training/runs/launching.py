@@ -10,6 +10,7 @@ from flake8_gpu_training.facts import (
     Command,
     ConfigFile,
     Document,
+    Origin,
     PythonFile,
     ScriptFile,
     Setting,
@@ -59,10 +60,15 @@ def started_by(
 def described_by(
     program: str, settings: Mapping[str, Setting], has_file: bool, files: Sequence[PythonFile]
 ) -> Launcher:
-    """The launcher of a run that no command starts."""
+    """The launcher of a run that no command starts; a notebook's cells run in one process."""
     if program in _COUNTED_BY_SETTINGS:
         return launcher_of(program, {}, settings, {}, Scheduler(None, None))
-    return with_spawned(Launcher(program if has_file else "python"), files)
+    made = Launcher(program if has_file else "python")
+    if not has_file and files and files[0].path.endswith(".ipynb"):
+        note = "a notebook is one process"
+        one = Setting("processes", 1, None, Origin.DEFAULT, note)
+        made = Launcher("python", one, Setting("nodes", 1, None, Origin.DEFAULT, note))
+    return with_spawned(made, files)
 
 
 def noted_in(
