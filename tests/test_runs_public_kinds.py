@@ -1657,3 +1657,93 @@ def test_a_loop_over_files_is_one_run_for_each(
     found = [_value(run, "micro_batch_size") for run in runs]
     assert sorted(value for value in found if value != "unknown") == batches
     assert len({run.id for run in runs}) == len(runs)
+
+
+# --- settings from the environment, switches by eval ---------------------------------------------
+
+FROM_ENVIRONMENT = """\
+from typing import Optional
+
+import torch
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    {configuration}
+    batch: int = 6
+    rows: int = Field(6, env="ROWS_OF_A_BATCH")
+
+
+settings = Settings()
+loader = torch.utils.data.DataLoader(data, batch_size=settings.{field})
+for batch in loader:
+    model(batch.cuda()).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("configuration", "field", "variable", "batch"),
+    [
+        ("pass", "batch", "OTHER=3", 6),
+        ("pass", "batch", "BATCH=3", 3),
+        ("pass", "batch", "batch=3", 3),
+        ("pass", "rows", "ROWS=3", 6),
+        ("pass", "rows", "ROWS_OF_A_BATCH=3", 3),
+        ("model_config = SettingsConfigDict(env_prefix='MY_')", "batch", "BATCH=3", 6),
+        ("model_config = SettingsConfigDict(env_prefix='MY_')", "batch", "MY_BATCH=3", 3),
+        ("model_config = SettingsConfigDict(env_file='.env')", "batch", "OTHER=3", "unknown"),
+        ("model_config = SettingsConfigDict(env_file='.env')", "batch", "BATCH=3", 3),
+    ],
+)
+def test_settings_of_pydantic_come_from_the_environment(
+    run_of: MakeRun, configuration: str, field: str, variable: str, batch: Any
+) -> None:
+    files = {
+        "train.py": FROM_ENVIRONMENT.format(configuration=configuration, field=field),
+        "run.sh": f"export {variable}\npython train.py\n",
+    }
+    assert _value(run_of(files), "micro_batch_size") == batch
+
+
+CHECKED = """\
+import argparse
+
+import torch
+from yacs.config import CfgNode as CN
+
+
+def update(config, args):
+    def given(name):
+        return hasattr(args, name) and eval(f"args.{name}")
+
+    if given("batch"):
+        config.DATA.BATCH = args.batch
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch", type=int)
+    config = CN()
+    config.DATA = CN()
+    config.DATA.BATCH = 128
+    update(config, parser.parse_args())
+    loader = torch.utils.data.DataLoader(data, batch_size=config.DATA.BATCH)
+    for batch in loader:
+        model(batch.cuda()).sum().backward()
+        optimizer.step()
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "batch"), [("", 128), ("--batch 32", 32), ("--batch $BATCH", "unknown")]
+)
+def test_a_switch_that_is_evaluated_by_its_name_is_told(
+    run_of: MakeRun, flags: str, batch: Any
+) -> None:
+    run = run_of({"train.py": CHECKED, "run.sh": f"python train.py {flags}\n"})
+    assert _value(run, "micro_batch_size") == batch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -364,7 +365,15 @@ class Expressions:
             return self.method(owner, function.attr, given, node)
         if isinstance(function, ast.Name) and function.id == "super" and not node.args:
             return _super(frame)
+        if isinstance(function, ast.Name) and function.id == "eval" and len(node.args) == 1:
+            return self._of_text(bare(given.positional[0]) if given.positional else None, frame)
         return self.apply(self.value(function, frame), given, node)
+
+    def _of_text(self, text: Any, frame: Frame) -> Any:
+        """``eval(f"args.{name}")``: a name or path that is put together."""
+        if not isinstance(text, str) or not _PATH.fullmatch(text):
+            return Unknown("eval")
+        return self.value(ast.parse(text, mode="eval").body, frame)
 
     def given_to(self, node: ast.Call, frame: Frame) -> Given:
         """The arguments of a call."""
@@ -406,6 +415,7 @@ class Expressions:
         raise NotImplementedError
 
 
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _PLACE = "_followed_place"
 
 

@@ -38,6 +38,7 @@ from flake8_gpu_training.runs._followed import (
 )
 from flake8_gpu_training.runs._followed_absl import flag_value
 from flake8_gpu_training.runs._followed_commands import command_of, marked
+from flake8_gpu_training.runs._followed_environment import fill_from_environment
 from flake8_gpu_training.runs._followed_methods import method, table_method
 from flake8_gpu_training.runs._followed_objects import (
     BY_PARSER,
@@ -294,6 +295,7 @@ class Follower(Statements):
         for name, found in fields.items():
             if found is not None:
                 made.put(name, self._field(*found))
+        fill_from_environment(self, made, kind)
         if given.is_open:
             doubt_all(made)
         for name, value in [*zip(fields, given.positional), *given.keywords.items()]:
