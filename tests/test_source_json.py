@@ -157,3 +157,10 @@ def test_no_input_raises_and_what_json_takes_is_read(data):
         assert repr(config.documents[0].root.plain()) == repr(expected)
     else:
         assert config.problems or config.documents[0].tolerated
+
+
+def test_objects_of_a_line_each_are_data_whatever_the_file_is_called() -> None:
+    (problem,) = read_json('{"a": 1}\n{"a": 2}\n', "data/train.json").problems
+    assert problem.kind is ProblemKind.UNSUPPORTED
+    (problem,) = read_json('{\n  "a": 1\n}\n{"a": 2}\n', "ds.json").problems
+    assert problem.kind is ProblemKind.SYNTAX

@@ -208,11 +208,19 @@ class _Reader:
 
     # --- values ---
 
+    def _refuse_more(self, position: int) -> NoReturn:
+        """A second value; objects of a line each are data, whatever the file is called."""
+        before = self.text[:position]
+        if "\n" in before and "\n" not in before.strip():
+            message = "data, not configuration (JSON lines)"
+            self._refuse(message, position, ProblemKind.UNSUPPORTED)
+        self._refuse("text after the end", position)
+
     def _expect_value(self, position: int) -> None:
         """Refuse unless a value may begin here."""
         if not self.stack:
             if self.root is not None:
-                self._refuse("text after the end", position)
+                self._refuse_more(position)
             return
         top = self.stack[-1]
         allowed = ("value",) if top.kind == "mapping" else ("first", "member")
