@@ -1,0 +1,69 @@
+"""Why a real parser refused a configuration: which refusals no static check can foresee."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Optional
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Texts of refusals that are not counted, and why."""
+
+    pattern: str
+    why: str
+
+
+SET_ASIDE: tuple[Reason, ...] = (
+    Reason(r"support bf16/gpu|GPU arch|requires? .*(GPU|CUDA)|No GPU|no NVIDIA", "no GPU is here"),
+    Reason(
+        r"pip install|not installed|is required|requires? (the|that you).*(install|package|librar)|"
+        r"No module named|No package metadata|could not be found in your environment",
+        "an optional package is missing here",
+    ),
+    Reason(
+        r"cannot be downloaded here|Can't load|couldn't connect|offline|outgoing traffic|"
+        r"No such file|does not exist|not a (local )?(file|folder|directory)|"
+        r"HFValidationError|Repo id must|is not an adapter|Cannot find the requested|"
+        r"Permission denied|Errno",
+        "a file, model or data set is not here",
+    ),
+)
+"""What says something of this machine, not of the configuration."""
+
+UNDECIDABLE: tuple[Reason, ...] = ()
+"""What depends on more than the project says."""
+
+
+_OF_PARSERS = re.compile(
+    r"not used by the HfArgumentParser|unrecognized arguments|remaining_argv|invalid choice|"
+    r"unexpected keyword|is not a valid|expected (at least )?one argument"
+)
+"""Refusals that quote what the user wrote, whatever that is."""
+
+
+def uncounted(answer: Mapping[str, Any]) -> Optional[str]:
+    """Why a refusal is not counted; None when it is."""
+    text = f"{answer['type']}: {answer['text']}"
+    if answer["type"] in ("ImportError", "ModuleNotFoundError", "PackageNotFoundError", "Died"):
+        return "an optional package is missing here"
+    if _OF_PARSERS.search(text):
+        return None
+    for reason in (*SET_ASIDE, *UNDECIDABLE):
+        if re.search(reason.pattern, text):
+            return reason.why
+    return None
+
+
+def kind_of(answer: Mapping[str, Any]) -> str:
+    """The text of a refusal without its names and figures, to group by."""
+    text = str(answer["text"]).strip().splitlines()
+    line = text[0] if text else ""
+    line = re.sub(r"'[^']*'|\"[^\"]*\"|`[^`]*`", "…", line)
+    line = re.sub(r"\[[^\]]*\]|\([^)]*\)|\{[^}]*\}", "…", line)
+    line = re.sub(r"--?[\w-]+(?: \S+)?$", "…", line)
+    line = re.sub(r"--[\w/-]+", "…", line)
+    line = re.sub(r"-?\d[\d.e+-]*", "#", line)
+    return f"{answer['type']}: {line[:140]}"
