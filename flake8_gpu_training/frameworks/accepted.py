@@ -25,6 +25,8 @@ TITLES: Mapping[str, str] = {
     "accelerate": "Accelerate",
     "deepspeed": "DeepSpeed",
     "torch": "PyTorch",
+    "flow-factory": "Flow-Factory",
+    "videox-fun": "VideoX-Fun",
 }
 
 
@@ -78,12 +80,13 @@ class Accepted:
     """The parameters of a program or constructor, of all its parts.
 
     ``completes``: argparse takes a unique beginning of a flag for the flag. ``extra``: names
-    that are taken beside those of the tables.
+    that are taken beside those of the tables. ``keeps_others``: it refuses no name.
     """
 
     parts: tuple[Part, ...]
     completes: bool = False
     extra: frozenset[str] = frozenset()
+    keeps_others: bool = False
 
     @property
     def title(self) -> str:
@@ -99,7 +102,8 @@ class Accepted:
 
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
-        return name in self.extra or self.parameter(name, flag=flag) is not None
+        known = name in self.extra or self.parameter(name, flag=flag) is not None
+        return known or self.keeps_others
 
     def parameter(self, name: str, *, flag: bool = False) -> Optional[Parameter]:
         """The parameter that ``name`` sets."""
@@ -156,6 +160,8 @@ def accepted_by(run: Run) -> Optional[Accepted]:
         return _swift(run)
     if run.framework == "llamafactory":
         return _llamafactory(run)
+    if run.framework == "flow_factory":
+        return _flow_factory(run)
     return _trl(run) if run.framework == "hf_trainer" else None
 
 
@@ -225,6 +231,28 @@ def _llamafactory_group(run: Run) -> str:
     if any(word in ("api", "chat", "export", "webchat") for word in words):
         return "infer"
     return "eval" if "eval" in words else "train"
+
+
+_SECTIONS = ("data", "model", "scheduler", "eval", "log")
+
+
+def _flow_factory(run: Run) -> Optional[Accepted]:
+    """The sections of its file; a name that they do not know is kept for the model's adapter.
+
+    It is on no package index, so that a state of its source other than the one that was read
+    is the rule: what depends on that, a rule asks itself (``Run.unreleased``).
+    """
+    table = table_of("flow-factory")
+    if table is None:
+        return None
+    newest = len(table.versions) - 1
+    found = at_hand(run, "flow-factory") or AtHand(table, table.versions[newest], (newest,))
+    kind = run.settings.get("train.trainer_type")
+    algorithm = str(kind.value if kind is not None else "grpo").lower().removesuffix("-guard")
+    names = found.table.groups.keys()
+    train = f"train {algorithm}" if f"train {algorithm}" in names else "train"
+    parts = [Part(found, "config"), *(Part(found, name, f"{name}.") for name in _SECTIONS)]
+    return Accepted((*parts, Part(found, train, "train.")), keeps_others=True)
 
 
 _TRL: Mapping[str, tuple[str, str]] = {

@@ -23,6 +23,8 @@ _SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "vllm": ("vllm/engine/arg_utils.py",),
         "sglang": ("sglang/srt/server_args.py",),
         "deepspeed": ("deepspeed/runtime/config.py",),
+        "flow-factory": ("flow_factory/hparams/args.py",),
+        "videox-fun": ("videox_fun/models/__init__.py",),
     }
 )
 

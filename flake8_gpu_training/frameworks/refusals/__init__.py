@@ -13,6 +13,7 @@ from flake8_gpu_training.frameworks.refusals.base import Refusal
 _MODULES = frozenset(
     {
         "deepspeed",
+        "flow_factory",
         "llamafactory",
         "ms_swift",
         "transformers",
