@@ -1013,11 +1013,11 @@ for batch in loader:
     [
         ("AutoModelForCausalLM", "name", "sdpa"),
         ("AutoModelForCausalLM", "name, _attn_implementation='flash_attention_2'", None),
-        ("AutoModelForCausalLM", "'bigscience/bloom-7b1'", "unknown"),
+        ("AutoModelForCausalLM", "'bigscience/bloom-7b1'", "eager"),
         ("AutoModelForSeq2SeqLM", "'google/flan-t5-xl'", "unknown"),
         ("AutoModelForSeq2SeqLM", "name", "unknown"),
         ("T5ForConditionalGeneration", "name", "unknown"),
-        ("AutoModelForSequenceClassification", "'microsoft/deberta-v3-large'", "unknown"),
+        ("AutoModelForSequenceClassification", "'microsoft/deberta-v3-large'", "eager"),
         ("AutoModelForSequenceClassification", "'Qwen/Qwen2.5-7B'", "sdpa"),
         ("LlamaForCausalLM", "name", "sdpa"),
     ],
@@ -1747,3 +1747,41 @@ def test_a_switch_that_is_evaluated_by_its_name_is_told(
 ) -> None:
     run = run_of({"train.py": CHECKED, "run.sh": f"python train.py {flags}\n"})
     assert _value(run, "micro_batch_size") == batch
+
+
+# --- the attention of a family -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("load", "release", "attention"),
+    [
+        ('AutoModelForSeq2SeqLM.from_pretrained("google/flan-t5-xl")', "4.46.3", "eager"),
+        ('AutoModelForSeq2SeqLM.from_pretrained("google/flan-t5-xl")', "5.24.0", "sdpa"),
+        ('AutoModelForSeq2SeqLM.from_pretrained("google/flan-t5-xl")', "", "unknown"),
+        ('T5ForConditionalGeneration.from_pretrained("org/own")', "4.46.3", "eager"),
+        ('AutoModelForTokenClassification.from_pretrained("org/deberta-v3-large")', "", "eager"),
+        ('AutoModelForTokenClassification.from_pretrained("roberta-base")', "", "sdpa"),
+        ('AutoModelForTokenClassification.from_pretrained("roberta-base")', "4.40.2", "eager"),
+        ('AutoModelForTokenClassification.from_pretrained("org/own")', "4.46.3", "unknown"),
+        ("AutoModelForTokenClassification.from_pretrained(args.model)", "4.46.3", "unknown"),
+        ('AutoModelForCausalLM.from_pretrained("org/own")', "4.46.3", "sdpa"),
+        ('AutoModelForCausalLM.from_pretrained("google/gemma-2-9b")', "4.46.3", "sdpa"),
+        ('AutoModelForCausalLM.from_pretrained("google/gemma-2-9b")', "5.24.0", "eager"),
+        ('AutoModelForCausalLM.from_pretrained("state-spaces/mamba-2.8b")', "4.46.3", "unknown"),
+        ('BertForMaskedLM.from_pretrained("org/own")', "4.40.2", "eager"),
+        ('BertForMaskedLM.from_pretrained("org/own")', "4.41.2", "sdpa"),
+        ('XLMRobertaForMaskedLM.from_pretrained("org/own")', "4.46.3", "sdpa"),
+    ],
+)
+def test_the_default_attention_is_that_of_the_family_and_the_release(
+    run_of: MakeRun, load: str, release: str, attention: str
+) -> None:
+    name = load.partition(".")[0]
+    code = f"""\
+from transformers import {name}, Trainer, TrainingArguments
+
+model = {load}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    pin = {"requirements.txt": f"transformers=={release}\n"} if release else {}
+    assert _value(run_of({"train.py": code, **pin}, "python train.py"), "attention") == attention

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.attention_defaults import default_attention
 from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.reading import dtype, is_off, parsed, truth, version_of
 from flake8_gpu_training.runs.model import Run
@@ -44,16 +45,6 @@ _LIGER = "apply_liger_kernel_to_"
 _NATIVE = re.compile(
     r"(?i)qwen-?(?:1\.5|2|3)|llama|mistral|mixtral|gemma|gpt2|\bopt-|pythia|bloom|olmo|smollm"
     r"|starcoder2"
-)
-# Families without SDPA in Transformers 4.57 (no ``_supports_sdpa``), by class or by name.
-_NO_SDPA = re.compile(
-    r"(?i)wavlm|deberta|(?:^|[^a-z])(?:[ou]?m|by|long|flan-|ul|code)?t5|bloom|\bmpt|longformer|\bled\b"
-    r"|big-?bird|xlnet|mamba|rwkv|gpt-?oss|gpt-?neo(?!-?x)|reformer|pegasus-?x|funnel|xglm|swinv2"
-)
-# Classes that hold models of every family.
-_ANY_KIND = re.compile(
-    r"AutoModel(?:ForSeq2SeqLM|For(?:Sequence|Token|Audio|Image)Classification|ForMaskedLM|ForCTC"
-    r"|ForQuestionAnswering|ForPreTraining|ForSpeechSeq2Seq)?"
 )
 _MEASURE = re.compile(r"(?:Loss|Metric|Reward|Scorer|Evaluator|Teacher)\w*$")
 _HELPER = re.compile(r"(?i)(?:^|[._])(?:teacher|ref(?:erence)?_?model|reward_?model|critic)")
@@ -163,7 +154,9 @@ def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setti
                 made = Setting("attention", value, attribute.location, Origin.CONSTRUCTOR)
                 return _in_branch(made, attribute.conditions)
     found: list[Setting] = []
-    for call in loads:
+    # Beside a diffusion model those of Transformers only make its conditions.
+    trained = [call for call in loads if call.name.startswith("diffusers.")] or loads
+    for call in trained:
         setting = _attention_of_call(run, call)
         if setting is not None:
             found.append(setting)
@@ -213,12 +206,10 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     if not _is_of_a_library(run, call.name.rpartition(".")[0]):
         reason = "the class of the model may bring attention of its own"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
-    if version_of(run, "transformers") < (4, 36):
-        return _default("attention", "eager", call, "transformers < 4.36: eager")
-    if _may_lack_sdpa(run, call):
-        reason = "the model may have no attention but its own"
-        return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
-    return _default("attention", "sdpa", call, "transformers >= 4.36: sdpa where supported")
+    value, note = default_attention(run, call, _is_native(run))
+    if not known(value):
+        return Setting("attention", value, call.location, Origin.CONSTRUCTOR)
+    return _default("attention", value, call, note)
 
 
 _LIBRARIES = ("transformers", "trl", "peft", "diffusers", "liger_kernel", "optimum", "open_clip")
@@ -240,17 +231,6 @@ def _is_of_a_library(run: Run, name: str, depth: int = 0) -> bool:
     return bool(definitions) and all(
         any(_is_of_a_library(run, base, depth + 1) for base in own.bases) for own in definitions
     )
-
-
-def _may_lack_sdpa(run: Run, call: Call) -> bool:
-    """Whether the class or the name of a model leaves open if Transformers has SDPA for it."""
-    kind = call.name.rpartition(".")[0].rpartition(".")[2]
-    name = call.positional[0] if call.positional else None
-    name = call.keywords.get("pretrained_model_name_or_path", name)
-    named = name.value if name is not None and isinstance(name.value, str) else run.model.name
-    if _NO_SDPA.search(f"{kind} {named or ''}") is not None:
-        return True
-    return named is None and _ANY_KIND.fullmatch(kind) is not None
 
 
 def _is_helper(call: Call) -> bool:
