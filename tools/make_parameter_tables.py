@@ -29,8 +29,11 @@ def _transformers(c: Collector) -> None:
     c.classes("TrainingArguments", "transformers/training_args.py", "TrainingArguments")
     seq2seq = "Seq2SeqTrainingArguments"
     c.classes(seq2seq, "transformers/training_args_seq2seq.py", seq2seq)
-    path = "transformers/utils/quantization_config.py"
-    c.call("BitsAndBytesConfig", path, "BitsAndBytesConfig.__init__")
+    c.constructors("transformers/utils/quantization_config.py", "Config")
+    generation = "transformers/generation/configuration_utils.py"
+    c.popped("GenerationConfig", generation, "GenerationConfig")
+    c.constructors(generation, "WatermarkingConfig")
+    c.call("Adafactor", "transformers/optimization.py", "Adafactor.__init__")
 
 
 def _trl(c: Collector) -> None:

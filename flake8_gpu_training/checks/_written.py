@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit, Priority
-from flake8_gpu_training.facts import Call, Location, Origin, Setting, known
+from flake8_gpu_training.facts import Call, Location, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import deepspeed_sections
 from flake8_gpu_training.frameworks.accepted import (
     Accepted,
@@ -136,7 +136,7 @@ def uses(run: Run) -> Iterator[Use]:
         origins = {Origin.FLAG: parser.flags, Origin.FILE: parser.files}
         given = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
         where = tuple(_in_place(run, _given(run, given)))
-        settings_of_it = _by_parameter(run.settings, taken)
+        settings_of_it = _by_parameter(_parsed(run), taken)
         options = Options(settings_of_it, taken, run, parser.names, run.is_open)
         yield Use(taken, where, parser="the script's parser", options=options)
     launch = launched(run)
@@ -154,7 +154,10 @@ def uses(run: Run) -> Iterator[Use]:
     for call, known_to_it in constructed(run):
         keywords = tuple(_of_call(call))
         options = Options(
-            {one.name: one.setting for one in keywords}, known_to_it, run, is_open=_is_open(call)
+            {one.name: one.setting for one in keywords},
+            known_to_it,
+            run,
+            is_open=_is_open(call, known_to_it),
         )
         refuses = f"{call.method} raises TypeError"
         yield Use(known_to_it, keywords, refuses, options=options, call=call)
@@ -197,9 +200,25 @@ def _by_parameter(given: Mapping[str, Setting], accepted: Accepted) -> Mapping[s
     return {**given, **found} if found else given
 
 
-def _is_open(call: Call) -> bool:
+def _parsed(run: Run) -> Mapping[str, Setting]:
+    """What the parser of the run's own script is given.
+
+    What the script sets itself may come later: whether the parser sees it is not known.
+    """
+    found: dict[str, Setting] = {}
+    for setting in (*run.settings.values(), *run.overridden):
+        if setting.origin in (Origin.FLAG, Origin.FILE, Origin.DEFAULT):
+            found.setdefault(setting.name, setting)
+    for name, setting in run.settings.items():
+        unseen = Unknown(f"the script sets {name}")
+        found.setdefault(name, replace(setting, value=unseen))
+    return found
+
+
+def _is_open(call: Call, accepted: Accepted) -> bool:
     """Whether a call may be given more than its keywords tell."""
-    return call.is_open or bool(call.positional)
+    named = 1 if "output_dir" in accepted.parameters else 0  # the first that a trainer's take
+    return call.is_open or len(call.positional) > named
 
 
 def _given(run: Run, settings: Iterable[Setting]) -> Iterator[Written]:

@@ -34,7 +34,7 @@ def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> F
     )
     return Fault(
         _place(run, use, rule),
-        f"{mend.en}: {why.en}, and {_stop(use, part.title)}",
+        f"{mend.en}: {why.en}, and {_stop(use, rule, part.title)}",
         why,
         mend,
         _change(run, use, rule.write(options)),
@@ -48,10 +48,10 @@ def _is_certain(rule: Refusal, part: Part) -> bool:
     return all(rule.concerns(part.group, versions[index]) for index in part.at_hand.allowed)
 
 
-def _stop(use: Use, title: str) -> str:
+def _stop(use: Use, rule: Refusal, title: str) -> str:
     """Who stops, and how."""
     if use.call is not None:
-        return f"{use.call.method} raises ({title})"
+        return f"{rule.raiser or use.call.method} raises ({title})"
     is_program = use.refuses.startswith("refuses")
     return f"{title} {use.refuses}" if is_program else f"{use.refuses} ({title})"
 
@@ -79,6 +79,9 @@ class _Words(Mapping[str, str]):
 
 def _place(run: Run, use: Use, rule: Refusal) -> Location:
     """Where the first of the rule's settings is written; else where the program is called."""
+    own = rule.at(use.options) if use.options is not None else None
+    if own is not None:
+        return own
     for name in rule.settings:
         for written in use.written:
             if written.name == name:
@@ -95,7 +98,8 @@ def _change(run: Run, use: Use, parameters: Mapping[str, Any]) -> Optional[Chang
         return None
     if use.call is not None:
         return write_in_call(run, use.call, use.call.keywords, parameters)
-    return write(run, parameters) if use.options.given is run.settings else None
+    is_run = bool(use.parser) or use.options.given is run.settings
+    return write(run, parameters) if is_run else None
 
 
 _TRAINER = """\

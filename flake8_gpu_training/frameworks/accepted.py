@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Optional
 
@@ -357,28 +357,37 @@ _STRICT: Mapping[str, re.Pattern[str]] = {
     "accelerate": re.compile(r"Accelerator|FullyShardedDataParallelPlugin|DeepSpeedPlugin"),
 }
 """Classes that raise TypeError for a keyword they do not know."""
+_LENIENT: Mapping[str, re.Pattern[str]] = {
+    "transformers": re.compile(r"(?!Seq2Seq|Training)\w+Config|Adafactor"),
+}
+"""Classes that validate what they are given and take any keyword."""
 
 
 def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
-    """Calls of constructors that refuse unknown keywords, with what they take."""
+    """Calls of constructors that validate what they are given, with what they take."""
     for file in run.python:
         if any(item.module.partition(".")[0] == "unsloth" for item in file.imports):
             continue  # it puts its own classes in the place of TRL's
         asked = {i.module.partition(".")[0] for i in file.imports if i.name == "__version__"}
-        calls = [(c, name) for c in file.calls if (name := _strict(c)) and name not in asked]
+        calls = [(c, name) for c in file.calls if (name := _library(c)) and name not in asked]
         unsure = {(c.method, c.scope) for c, _ in calls if _is_guarded(c)}
         for call, distribution in calls:
             if (call.method, call.scope) in unsure:
                 continue
             accepted = _accepted(run, distribution, call.method)
             if accepted is not None:
-                yield call, accepted
+                yield call, replace(accepted, keeps_others=_is_of(call, _LENIENT))
 
 
-def _strict(call: Call) -> str:
-    root = call.name.partition(".")[0]
-    pattern = _STRICT.get(root)
-    return root if pattern is not None and pattern.fullmatch(call.method) else ""
+def _library(call: Call) -> str:
+    """The distribution whose class a call makes; "" when it is none that is known."""
+    found = _is_of(call, _STRICT) or _is_of(call, _LENIENT)
+    return call.name.partition(".")[0] if found else ""
+
+
+def _is_of(call: Call, classes: Mapping[str, re.Pattern[str]]) -> bool:
+    pattern = classes.get(call.name.partition(".")[0])
+    return pattern is not None and pattern.fullmatch(call.method) is not None
 
 
 def _is_guarded(call: Call) -> bool:

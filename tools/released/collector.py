@@ -8,7 +8,7 @@ from dataclasses import replace
 from released.archives import Release
 from released.classes import NOTHING, ClassReader, Field, Found
 from released.mappings import KeyReader
-from released.parsers import arguments, joined, signature
+from released.parsers import arguments, joined, popped, signature
 
 Foreign = list[tuple[str, str]]
 """Classes of other distributions: (package, class)."""
@@ -86,5 +86,19 @@ class Collector:
         """The parameters of a function or method, as one group."""
         module = self.release.module(path)
         found = signature(self.reader, module, name) if module is not None else {}
+        if found:
+            self.groups[group] = found
+
+    def constructors(self, path: str, ending: str) -> None:
+        """The parameters of each class of a module whose name ends so, as a group of its own."""
+        module = self.release.module(path)
+        for name in module.classes if module is not None else ():
+            if name.endswith(ending):
+                self.call(name, path, f"{name}.__init__")
+
+    def popped(self, group: str, path: str, name: str) -> None:
+        """What a class takes from its ``**kwargs``, as one group."""
+        module = self.release.module(path)
+        found = popped(self.reader, module, name) if module is not None else {}
         if found:
             self.groups[group] = found

@@ -125,6 +125,21 @@ def signature(reader: ClassReader, module: Module, name: str) -> dict[str, Field
     return {}
 
 
+def popped(reader: ClassReader, module: Module, name: str) -> dict[str, Field]:
+    """What a class takes by ``kwargs.pop("name", default)`` in its ``__init__``."""
+    found = reader.find(module, name)
+    methods = found.node.body if found is not None else []
+    made = (n for n in methods if isinstance(n, ast.FunctionDef) and n.name == "__init__")
+    fields: dict[str, Field] = {}
+    for call in (n for method in made for n in ast.walk(method) if isinstance(n, ast.Call)):
+        if ast.unparse(call.func) != "kwargs.pop" or not isinstance(call.args[0], ast.Constant):
+            continue
+        key = str(call.args[0].value)
+        default = reader.value(module, call.args[1]) if len(call.args) > 1 else NOTHING
+        fields.setdefault(key, Field(key, default=default))
+    return fields
+
+
 def _overloads(node: ast.FunctionDef) -> bool:
     return any("overload" in ast.unparse(one) for one in node.decorator_list)
 

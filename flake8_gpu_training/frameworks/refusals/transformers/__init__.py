@@ -1,0 +1,20 @@
+"""What Transformers refuses: its arguments, its Trainer and its other configurations."""
+
+from __future__ import annotations
+
+from flake8_gpu_training.frameworks.refusals.base import Refusal
+from flake8_gpu_training.frameworks.refusals.transformers import (
+    arguments,
+    generation,
+    quantization,
+    sharded,
+    trainer,
+)
+
+REFUSALS: tuple[Refusal, ...] = (
+    *arguments.REFUSALS,
+    *sharded.REFUSALS,
+    *trainer.REFUSALS,
+    *quantization.REFUSALS,
+    *generation.REFUSALS,
+)
