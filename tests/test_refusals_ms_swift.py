@@ -850,6 +850,8 @@ def test_a_partition_needs_a_section_of_its_file(tmp_path: Path) -> None:
         ("4.3.2", f"{PAID} {TEACHER}", "--use_liger_kernel true", []),
         ("3.5.3", EXPORT, "--quant_method awq --dataset d", ["export-without-bits"]),
         ("3.6.4", f"swift sft {MODEL}", "", ["no-dataset"]),
+        ("3.3.1", f"CUDA_VISIBLE_DEVICES=0,1,2 NPROC_PER_NODE=2 {PAID}", "", []),
+        ("3.9.3", "swift export --to_hf true", "--mcore_adapters out/1", []),
     ],
 )
 def test_a_release_has_its_own_rules(

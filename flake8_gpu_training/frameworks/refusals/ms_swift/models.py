@@ -32,6 +32,7 @@ _FROM_CHECKPOINT = (
     "ckpt_dir",
     "mcore_model",
     "mcore_adapter",
+    "mcore_adapters",
     "load",
     "adapter_load",
     "resume_from_checkpoint",

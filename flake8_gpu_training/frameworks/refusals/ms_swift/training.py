@@ -237,6 +237,7 @@ REFUSALS: tuple[Refusal, ...] = (
             "{seen} GPUs do not divide among {processes} processes",
         ),
         figures=_gpus,
+        since="3.6.4",  # before, a GPU might be left to the engine of GRPO
         groups=SFT,
     ),
 )
