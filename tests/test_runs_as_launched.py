@@ -117,3 +117,19 @@ def test_a_followed_launch_is_found_once(launched: Launched, tmp_path: Path) -> 
     runs = find_runs(Project.open(tmp_path), "bash all.sh")
     assert len({run.id for run in runs}) == len(runs)
     assert json.dumps(sorted(run.location.path for run in runs)) == '["other.sh", "stage.sh"]'
+
+
+@pytest.mark.parametrize(
+    ("launch", "world"),
+    [
+        ("torchrun --nnode=4 --nproc 8", 32),
+        ("torchrun --nnodes=2 --nnode 4 --nproc_per_node 2", 4),
+        ("deepspeed --num_gpu 4", 4),
+        ("deepspeed --num 4", None),
+    ],
+)
+def test_a_launchers_flag_cut_short_is_the_one_that_argparse_completes(
+    launched: Launched, launch: str, world: Optional[int]
+) -> None:
+    run = launched({"run.sh": f"{launch} train.py --bf16\n"}, "bash run.sh")
+    assert run.launcher.world_size == world

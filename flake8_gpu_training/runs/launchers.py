@@ -33,6 +33,26 @@ _DEEPSPEED_SWITCHES = frozenset(
 _TORCHRUN_SWITCHES = frozenset(
     "standalone m module no_python run_path virtual_local_rank use_env h help".split()  # noqa: SIM905
 )
+# argparse completes a flag that is cut short; accelerate launch forbids it (allow_abbrev=False).
+_COMPLETED: Mapping[str, frozenset[str]] = {
+    "torchrun": _TORCHRUN_SWITCHES
+    | frozenset(
+        """
+        nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts
+        monitor_interval start_method event_log_handler role log_dir redirects tee
+        local_ranks_filter node_rank master_addr master_port local_addr logs_specs numa_binding
+        signals_to_handle
+        """.split()  # noqa: SIM905
+    ),
+    "deepspeed": _DEEPSPEED_SWITCHES
+    | frozenset(
+        """
+        autotuning bind_core_list enable_each_rank_log exclude hostfile include launcher
+        launcher_args log_level master_addr master_port max_elastic_nodes min_elastic_nodes
+        node_rank num_accelerators num_gpus num_nodes ssh_port venv_script
+        """.split()  # noqa: SIM905
+    ),
+}
 _PYTHON_VALUE_FLAGS = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 _ASKS = frozenset({"--help", "-h"})
@@ -359,10 +379,21 @@ def _started(
     target, rest = left[0], left[1:]
     rest = rest[1:] if rest and rest[0].text == "--" else rest
     no_python = own.settings.get("no_python") is not None
-    launched = _script(command, launcher, own.settings, target, is_module, rest, no_python)
+    options = _completed(own.settings, _COMPLETED.get(launcher, frozenset()))
+    launched = _script(command, launcher, options, target, is_module, rest, no_python)
     if launched is None or not own.is_open:
         return launched
     return Launch(**{**vars(launched), "is_open": True})
+
+
+def _completed(options: Mapping[str, Setting], names: frozenset[str]) -> Mapping[str, Setting]:
+    """``options`` with those that are cut short (``--nnode 2``) under their whole name."""
+    made = dict(options)
+    for short in [name for name in options if name not in names and len(name) > 1]:
+        whole = [name for name in names if name.startswith(short)]
+        if len(whole) == 1 and whole[0] not in made:
+            made[whole[0]] = dataclasses.replace(made.pop(short), name=whole[0])
+    return made
 
 
 def _first_positional(words: Sequence[Word], switches: frozenset[str]) -> int:
