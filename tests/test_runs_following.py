@@ -407,6 +407,7 @@ def test_no_program_is_too_odd(source: str, tmp_path: Path) -> None:
     follower = following.Follower(world)
     with contextlib.suppress(following._ExhaustedError, RecursionError):
         follower.start("train.py")
+        follower.go_through_the_rest()
     assert follower.steps <= following.MAX_STEPS + 1
 
 
@@ -417,6 +418,20 @@ def test_what_is_too_long_is_not_concluded_from(
     root = project(tmp_path, "x = 1\n" * 100 + "show(value=x)\n")
     reach = Reach(Project.open(root))
     assert followed("train.py", world_of(reach)) is None
+
+
+def test_what_the_program_does_itself_stays_when_the_rest_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uncalled = "def unused():\n" + "    x = 1\n" * 300 + "    show(late=x)\n"
+    called = "def used(x):\n    show(value=x)\nused(2)\n"
+    reach = Reach(Project.open(project(tmp_path, uncalled + called)))
+    monkeypatch.setattr(following, "MAX_STEPS", 200)
+    outcome = followed("train.py", world_of(reach))
+    assert outcome is not None
+    told = [given.keywords for given in outcome.calls.values()]
+    assert {"value": 2} in told
+    assert not any("late" in keywords for keywords in told)
 
 
 def test_a_constructor_names_the_file_that_decides(tmp_path: Path) -> None:

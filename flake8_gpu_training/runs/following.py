@@ -138,6 +138,7 @@ def followed(main: str, world: World) -> Optional[Outcome]:
     follower = Follower(world)
     try:
         follower.start(main)
+        follower.go_through_the_rest()
         for table in follower.configurations:
             for name, setting in settings_of(table, follower.leaf).items():
                 follower.made.settings.setdefault(name, setting)
@@ -183,15 +184,25 @@ class Follower(Statements):
     # --- files and functions ---
 
     def start(self, main: str) -> None:
-        """Go through the script at ``main``, then through functions that nothing has called."""
+        """Go through the script at ``main`` and what it calls."""
         if self.world.configuration is not None:
             self.configurations.append(self.world.configuration)
         module = self.module(main, is_main=not self.world.function)
         function = module.names.get(self.world.function) if module is not None else None
         if isinstance(function, Function):
             self.invoke(function, Given())
-        for path in list(self.modules):
-            self._uncalled(self.modules[path])
+
+    def go_through_the_rest(self) -> None:
+        """Go through the functions that nothing has called, as far as there is time for them.
+
+        What the program does by itself is known by then, and stays.
+        """
+        main = self.steps, self.doubt, self.depth
+        try:
+            for path in list(self.modules):
+                self._uncalled(self.modules[path])
+        except _ExhaustedError:
+            self.steps, self.doubt, self.depth = main
 
     def module(
         self, path: str, is_main: bool = False, is_configuration: bool = False
