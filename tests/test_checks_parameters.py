@@ -46,6 +46,20 @@ def test_a_unique_beginning_of_a_flag_is_the_flag(tmp_path: Path) -> None:
     assert of_swift(tmp_path, "--gradient_accumulation 2 --neftune_noise 5") == []
 
 
+@pytest.mark.parametrize(
+    "entry", ["remove-unused-columns: false", "lora_ran: 8", "no_dataloader_pin_memory: true"]
+)
+def test_keys_of_a_file_that_become_flags_are_spelled_as_flags(entry: str, tmp_path: Path) -> None:
+    text = f"model: Qwen/Qwen2.5-7B-Instruct\ndataset: a.jsonl\n{entry}\n"
+    assert messages(tmp_path, {"sft.yaml": text, "train.sh": "swift sft sft.yaml\n"}) == []
+
+
+def test_a_null_that_becomes_a_flag_is_the_word_none(tmp_path: Path) -> None:
+    text = "model: Qwen/Qwen2.5-7B-Instruct\ndataset: a.jsonl\nlora_dropout: null\n"
+    (found,) = messages(tmp_path, {"sft.yaml": text, "train.sh": "swift sft sft.yaml\n"})
+    assert found.startswith("GPU008 give lora_dropout a number: ")
+
+
 def test_flags_with_dashes_and_negated_flags_are_known(tmp_path: Path) -> None:
     flags = "--learning-rate 1e-4 --no_dataloader_pin_memory --max-length 2048"
     assert of_swift(tmp_path, flags) == []

@@ -19,6 +19,7 @@ from flake8_gpu_training.frameworks.accepted import (
     parsed_by,
 )
 from flake8_gpu_training.frameworks.refusals.base import Options
+from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.settings import document_settings
 
@@ -67,10 +68,12 @@ class Written:
     def text(self) -> Optional[str]:
         """The value as a parser of flags gets it; None when it is not known or none is given."""
         value = self.setting.value
-        if not known(value) or isinstance(value, (list, dict)) or value is None:
+        if not known(value) or isinstance(value, (list, dict)):
             return None
         if self.is_key:
             return str(value)
+        if value is None:
+            return None
         return self.setting.text.strip("'\"") if self.setting.text else None
 
     def revalued(self, new: str) -> Optional[Change]:
@@ -111,6 +114,14 @@ class Use:
         """Who takes what is given."""
         return self.parser or self.accepted.title
 
+    def parameter(self, written: Written) -> Optional[Parameter]:
+        """The parameter that is set."""
+        return self.accepted.parameter(written.name, flag=self.is_flag(written))
+
+    def is_flag(self, written: Written) -> bool:
+        """Whether it reaches the program as a flag of a command."""
+        return written.is_flag or self.through_flags
+
     @property
     def is_trainer(self) -> bool:
         """Whether TrainingArguments take what is given."""
@@ -122,20 +133,20 @@ def uses(run: Run) -> Iterator[Use]:
     accepted = accepted_by(run)
     if accepted is not None:
         settings = (*run.settings.values(), *run.overridden)
+        as_flags = run.framework == "swift"
+        given = _by_parameter(run.settings, accepted, as_flags)
         yield Use(
             accepted,
-            tuple(_given(run, settings)),
-            through_flags=run.framework == "swift",
-            options=Options(
-                _by_parameter(run.settings, accepted), accepted, run, is_open=run.is_open
-            ),
+            tuple(_as_flags(_given(run, settings)) if as_flags else _given(run, settings)),
+            through_flags=as_flags,
+            options=Options(given, accepted, run, is_open=run.is_open),
         )
     own = parsed_by(run) if accepted is None else None
     if own is not None:
         taken, parser = own
         origins = {Origin.FLAG: parser.flags, Origin.FILE: parser.files}
-        given = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
-        where = tuple(_in_place(run, _given(run, given)))
+        them = tuple(s for s in (*run.settings.values(), *run.overridden) if origins.get(s.origin))
+        where = tuple(_in_place(run, _given(run, them)))
         settings_of_it = _by_parameter(_parsed(run), taken)
         options = Options(settings_of_it, taken, run, parser.names, run.is_open)
         yield Use(taken, where, parser="the script's parser", options=options)
@@ -184,14 +195,17 @@ def _of_deepspeed(run: Run) -> Iterator[Use]:
         yield Use(accepted, (), refuses, options=Options(given, accepted, run, is_open=is_open))
 
 
-def _by_parameter(given: Mapping[str, Setting], accepted: Accepted) -> Mapping[str, Setting]:
+def _by_parameter(
+    given: Mapping[str, Setting], accepted: Accepted, as_flags: bool = False
+) -> Mapping[str, Setting]:
     """``given`` with the parameters that other spellings of a flag set: its short form, ``--no_x``;
-    the same mapping where there is none."""
+    the same mapping where there is none. ``as_flags``: keys of the file are spelled so, too."""
     found: dict[str, Setting] = {}
     for name, setting in given.items():
         if setting.origin not in (Origin.FLAG, Origin.FILE):
             continue
-        parameter = accepted.parameter(name, flag=setting.origin is Origin.FLAG)
+        is_flag = as_flags or setting.origin is Origin.FLAG
+        parameter = accepted.parameter(name.replace("-", "_") if is_flag else name, flag=is_flag)
         if parameter is None or parameter.name == name or parameter.name in given:
             continue
         is_opposite = name == f"no_{parameter.name}"
@@ -235,6 +249,13 @@ def _given(run: Run, settings: Iterable[Setting]) -> Iterator[Written]:
             raw = word.text.partition("=")[0] if word is not None else ""
             if raw.lstrip("-").replace("-", "_") == setting.name and not raw.startswith("---"):
                 yield Written(setting, place, raw)
+
+
+def _as_flags(given: Iterable[Written]) -> Iterator[Written]:
+    """Keys of a file that become flags: a dash is as good as an underscore."""
+    for one in given:
+        name = one.name.replace("-", "_")
+        yield one if name == one.name else replace(one, setting=replace(one.setting, name=name))
 
 
 def _in_place(run: Run, given: Iterable[Written]) -> Iterator[Written]:

@@ -51,7 +51,7 @@ def _unknown(run: Run) -> Iterator[_Unknown]:
     for use in uses(run):
         for written in use.written:
             accepted = use.accepted
-            if accepted.takes(written.name, flag=written.is_flag):
+            if accepted.takes(written.name, flag=use.is_flag(written)):
                 continue
             history = accepted.history(written.name)
             old = _former(use, written, history)
@@ -410,8 +410,8 @@ def _parsed(run: Run) -> Iterator[tuple[Use, Written, Parameter]]:
     """Values that an argparse parser converts."""
     for use in uses(run):
         for written in use.written:
-            parameter = use.accepted.parameter(written.name, flag=written.is_flag)
-            if parameter is not None and (written.is_flag or use.through_flags):
+            parameter = use.parameter(written)
+            if parameter is not None and use.is_flag(written):
                 yield use, written, parameter
 
 
@@ -427,10 +427,10 @@ _CONVERTED = frozenset(
 def _no_choices(run: Run) -> Iterator[Fault]:
     for use in uses(run):
         for written in use.written:
-            parameter = use.accepted.parameter(written.name, flag=written.is_flag)
+            parameter = use.parameter(written)
             if parameter is None or not parameter.choices:
                 continue
-            checked = written.is_flag or use.through_flags
+            checked = use.is_flag(written)
             if not checked and not use.by_model and not _is_converted(use, parameter):
                 continue
             value = written.text if checked else written.setting.value
