@@ -420,6 +420,25 @@ def test_what_is_too_long_is_not_concluded_from(
     assert followed("train.py", world_of(reach)) is None
 
 
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [
+        ("somewhere.asks() and False", 1),
+        ("False or (somewhere.asks() and not True)", 1),
+        ("somewhere.asks() or True", 2),
+        ("not (somewhere.asks() and False)", 2),
+        ("somewhere.asks() and True", None),
+        ("not (somewhere.asks() or False)", None),
+    ],
+)
+def test_a_condition_is_told_by_the_part_that_decides_it(
+    condition: str, value: int | None, tmp_path: Path
+) -> None:
+    source = f"import somewhere\nx = 1\nif {condition}:\n    x = 2\nshow(value=x)\n"
+    found = shown(project(tmp_path, source))["value"]
+    assert found == value or (value is None and isinstance(found, Unknown))
+
+
 def test_what_the_program_does_itself_stays_when_the_rest_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,21 @@ class Expressions:
         return Unknown(text_of(node))
 
     def truth(self, node: ast.expr, frame: Frame) -> Optional[bool]:
-        """Whether a condition holds; None when it is not known."""
+        """Whether a condition holds; None when it is not known.
+
+        ``unknown and False`` does not, ``unknown or True`` does.
+        """
+        if isinstance(node, ast.BoolOp):
+            decides = isinstance(node.op, ast.Or)
+            told: list[Optional[bool]] = []
+            for item in node.values:
+                told.append(self.truth(item, frame))
+                if told[-1] is decides:
+                    return decides
+            return None if None in told else not decides
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            truth = self.truth(node.operand, frame)
+            return None if truth is None else not truth
         return is_true(self.value(node, frame))
 
     def _of_constant(self, node: ast.Constant, frame: Frame) -> Any:
