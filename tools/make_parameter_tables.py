@@ -142,7 +142,6 @@ _TORCH_CALLS = (
     ),
     ("fully_shard", "distributed/_composable/fsdp/fully_shard.py", "fully_shard"),
     ("fully_shard", "distributed/fsdp/_fully_shard/_fully_shard.py", "fully_shard"),
-    ("AdamW", "optim/adamw.py", "AdamW.__init__"),
     ("compile", "__init__.py", "compile"),
     ("autocast", "amp/autocast_mode.py", "autocast.__init__"),
     ("GradScaler", "cuda/amp/grad_scaler.py", "GradScaler.__init__"),
@@ -152,10 +151,28 @@ _TORCH_CALLS = (
     ("init_device_mesh", "distributed/device_mesh.py", "init_device_mesh"),
 )
 
+_TORCH_CLASSES = {
+    "utils/data/sampler.py": "BatchSampler RandomSampler WeightedRandomSampler",
+    **{
+        f"optim/{name.lower()}.py": name
+        for name in (
+            *("Adadelta", "Adagrad", "Adam", "Adamax", "AdamW", "ASGD", "LBFGS", "NAdam"),
+            *("RAdam", "RMSprop", "Rprop", "SGD"),
+        )
+    },
+    "optim/_adafactor.py": "Adafactor",
+    "optim/_muon.py": "Muon",
+    "optim/lr_scheduler.py": "ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR "
+    "ExponentialLR LambdaLR LinearLR MultiStepLR OneCycleLR ReduceLROnPlateau StepLR",
+}
+
 
 def _torch(c: Collector) -> None:
     for group, path, name in _TORCH_CALLS:
         c.call(group, f"torch/{path}", name)
+    for path, names in _TORCH_CLASSES.items():
+        for name in names.split():
+            c.call(name, f"torch/{path}", f"{name}.__init__")
     c.classes("MixedPrecision", "torch/distributed/fsdp/api.py", "MixedPrecision")
     for path in ("_composable/fsdp/_fsdp_api.py", "fsdp/_fully_shard/_fsdp_api.py"):
         c.classes("MixedPrecisionPolicy", f"torch/distributed/{path}", "MixedPrecisionPolicy")

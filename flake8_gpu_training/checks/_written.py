@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit, Priority
-from flake8_gpu_training.facts import Call, Location, Origin, Setting, Unknown, known
+from flake8_gpu_training.facts import Argument, Call, Location, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import deepspeed_sections
 from flake8_gpu_training.frameworks.accepted import (
     Accepted,
@@ -20,6 +20,7 @@ from flake8_gpu_training.frameworks.accepted import (
 )
 from flake8_gpu_training.frameworks.refusals.base import Options
 from flake8_gpu_training.frameworks.tables import Parameter
+from flake8_gpu_training.frameworks.torch_calls import positions
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.settings import document_settings
 
@@ -164,12 +165,8 @@ def uses(run: Run) -> Iterator[Use]:
     yield from _of_deepspeed(run)
     for call, known_to_it in constructed(run):
         keywords = tuple(_of_call(call))
-        options = Options(
-            {one.name: one.setting for one in keywords},
-            known_to_it,
-            run,
-            is_open=_is_open(call, known_to_it),
-        )
+        arguments = {one.name: one.setting for one in (*_of_positions(call), *keywords)}
+        options = Options(arguments, known_to_it, run, is_open=_is_open(call, known_to_it))
         refuses = f"{call.method} raises TypeError"
         yield Use(known_to_it, keywords, refuses, options=options, call=call)
 
@@ -230,8 +227,10 @@ def _parsed(run: Run) -> Mapping[str, Setting]:
 
 
 def _is_open(call: Call, accepted: Accepted) -> bool:
-    """Whether a call may be given more than its keywords tell."""
-    named = 1 if "output_dir" in accepted.parameters else 0  # the first that a trainer's take
+    """Whether a call may be given more than what is known by name."""
+    named = len(positions(call))
+    if "output_dir" in accepted.parameters:
+        named = 1  # the first that a trainer's take
     return call.is_open or len(call.positional) > named
 
 
@@ -268,19 +267,29 @@ def _in_place(run: Run, given: Iterable[Written]) -> Iterator[Written]:
 
 def _of_call(call: Call) -> Iterator[Written]:
     for name, argument in call.keywords.items():
-        place = argument.location
-        # What a dict brings may stand in another file: the call is where it is refused.
-        here = place.path == call.location.path
-        editable = here and argument.value_location is not None and 0 < len(argument.text) < 200
-        setting = Setting(
-            name,
-            argument.value,
-            place if here else call.location,
-            Origin.CONSTRUCTOR,
-            text=argument.text if editable else "",
-            value_location=argument.value_location if editable else None,
-        )
-        yield Written(setting, place if here else call.location, name if here else "")
+        yield _argument(call, name, argument)
+
+
+def _argument(call: Call, name: str, argument: Argument) -> Written:
+    place = argument.location
+    # What a dict brings may stand in another file: the call is where it is refused.
+    here = place.path == call.location.path
+    editable = here and argument.value_location is not None and 0 < len(argument.text) < 200
+    setting = Setting(
+        name,
+        argument.value,
+        place if here else call.location,
+        Origin.CONSTRUCTOR,
+        text=argument.text if editable else "",
+        value_location=argument.value_location if editable else None,
+    )
+    return Written(setting, place if here else call.location, name if here else "")
+
+
+def _of_positions(call: Call) -> Iterator[Written]:
+    """The positional arguments whose names are known."""
+    for name, argument in zip(positions(call), call.positional):
+        yield _argument(call, name, argument)
 
 
 def value_text(value: Any) -> str:

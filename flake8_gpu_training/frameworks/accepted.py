@@ -14,6 +14,7 @@ from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
 from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
+from flake8_gpu_training.frameworks.torch_calls import positions
 from flake8_gpu_training.runs.model import Run, RunKind
 
 TITLES: Mapping[str, str] = {
@@ -381,8 +382,10 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
 
 def _library(call: Call) -> str:
     """The distribution whose class a call makes; "" when it is none that is known."""
-    found = _is_of(call, _STRICT) or _is_of(call, _LENIENT)
-    return call.name.partition(".")[0] if found else ""
+    root = call.name.partition(".")[0]
+    if root == "torch":
+        return root if positions(call) else ""
+    return root if _is_of(call, _STRICT) or _is_of(call, _LENIENT) else ""
 
 
 def _is_of(call: Call, classes: Mapping[str, re.Pattern[str]]) -> bool:

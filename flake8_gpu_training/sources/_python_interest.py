@@ -94,7 +94,8 @@ CALLS = frozenset(
     convert_sync_batchnorm CrossEntropyLoss cross_entropy all_reduce all_gather all_gather_object
     gather_object broadcast_object_list barrier reduce_scatter_tensor all_gather_into_tensor
     all_gather_for_metrics AdamW Adam SGD Adafactor AdamW8bit PagedAdamW8bit PagedAdamW32bit
-    FusedAdam DeepSpeedCPUAdam Lion Muon Adagrad RMSprop DataLoader DistributedSampler
+    FusedAdam DeepSpeedCPUAdam Lion Muon Adagrad RMSprop Rprop RAdam NAdam Adamax Adadelta ASGD
+    LBFGS DataLoader DistributedSampler
     StatefulDataLoader WebDataset MDSWriter load_dataset load_from_disk save_to_disk
     get_peft_model
     prepare_model_for_kbit_training notebook_launcher notebook_login tp_plan save_checkpoint
