@@ -1237,6 +1237,97 @@ def test_autocast_that_a_switch_out_of_sight_makes_is_not_claimed(
     assert _value(run, "precision") == precision
 
 
+# --- loops of libraries ---------------------------------------------------------------------
+
+DRIVEN = """\
+import sys
+
+import torch
+{engine}
+
+model = torch.nn.Linear(2, 2).cuda()
+{loop}
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "loop", "silence"),
+    [
+        ("from mmengine.runner import Runner", "Runner.from_cfg(sys.argv[1]).train()", "unknown"),
+        ("from fastai.learner import Learner", "Learner(data, model).fit(3)", "unknown"),
+        (
+            "from mmengine.logging import print_log",
+            "for batch in loader:\n    model(batch).sum().backward()\n    optimizer.step()",
+            1,
+        ),
+    ],
+)
+def test_where_a_library_has_the_loop_the_code_s_silence_proves_nothing(
+    run_of: MakeRun, engine: str, loop: str, silence: Any
+) -> None:
+    run = run_of({"train.py": DRIVEN.format(engine=engine, loop=loop)}, "torchrun train.py a.yaml")
+    assert _value(run, "gradient_accumulation_steps") == silence
+    assert _value(run, "tuning") == ("full" if silence == 1 else "unknown")
+
+
+# --- Hydra: folders and classes that are put together ---------------------------------------
+
+STARTED_BY_CONFIGURATION = """\
+import os
+import pathlib
+from importlib.resources import files
+
+import hydra
+
+
+@hydra.main(version_base=None, config_path={folder}, config_name="small")
+def main(cfg):
+    job = hydra.utils.get_class(cfg._target_)(cfg)
+    job.run()
+
+
+main()
+"""
+JOB = """\
+import torch
+
+
+class Job:
+    def __init__(self, cfg):
+        self.cfg = cfg
+
+    def run(self):
+        loader = torch.utils.data.DataLoader(data, batch_size=self.cfg.batch)
+        for batch in loader:
+            model(batch.cuda()).backward()
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "batch"),
+    [
+        ("'settings'", 24),
+        ("str(pathlib.Path(__file__).parent.joinpath('settings'))", 24),
+        ("str(pathlib.Path(__file__).resolve().parent / 'settings')", 24),
+        ("os.path.join(os.path.dirname(os.path.abspath(__file__)), 'settings')", 24),
+        ("str(files('jobs').joinpath('settings'))", 24),
+        ("os.environ['SETTINGS']", None),
+    ],
+)
+def test_the_class_that_hydra_s_configuration_names_has_the_loop(
+    run_of: MakeRun, folder: str, batch: Optional[int]
+) -> None:
+    files = {
+        "jobs/start.py": STARTED_BY_CONFIGURATION.format(folder=folder),
+        "jobs/settings/small.yaml": "_target_: jobs.work.Job\nbatch: 24\n",
+        "jobs/work.py": JOB,
+    }
+    run = run_of(files, "python jobs/start.py")
+    assert (run.entry == "jobs/start.py") is (batch is not None)
+    assert _value(run, "micro_batch_size") == (batch or "unknown")
+
+
 # --- batches that are dealt out or cut up ----------------------------------------------------
 
 DEALT_OUT = """\

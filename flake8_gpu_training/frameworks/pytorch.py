@@ -75,6 +75,17 @@ _SHARDING_WORDS = (
 )
 _WRAPPING_WORDS = ("dataparallel", "accelerat", "lightning", "fabric")
 _ACCUMULATION_WORDS = ("accum", "acc_step", "acc_iter", "grad_acc")
+_BACKWARD = ("backward", "manual_backward")
+# Libraries with a training loop of their own, which a configuration drives.
+_ENGINES = frozenset(
+    """
+    mmengine mmcv mmdet mmseg mmcls mmpretrain mmyolo mmaction mmpose mmdet3d mmocr mmagic
+    detectron2 fastai ignite composer catalyst ultralytics nemo fairseq fairseq2 espnet
+    espnet2 speechbrain sentence_transformers setfit simpletransformers flair torchtune litgpt
+    axolotl unsloth_zoo torchpack ppdet paddle tensorflow keras skorch stable_baselines3
+    sb3_contrib ray rl_games skrl tianshou openrlhf allennlp monai detrex
+    """.split()  # noqa: SIM905
+)
 _EVALUATION = re.compile(r"(?i)(?:^|[._])(?:val|valid|validation|test|eval|dev|infer|predict)")
 _GENERATION = re.compile(r"(?i)(?:^|_)(?:generat\w*|sampl\w*|decode\w*|demo|plot\w*|visuali\w*)")
 _LAUNCHER = re.compile(r"(?i)(?:^|[._])(?:accelerator|fabric)$")
@@ -133,7 +144,18 @@ class _Program:
             and not run.is_open
             and run.kind is RunKind.TRAIN
             and not any(file.problems for file in run.python)
+            and self._has_loop()
         )
+
+    def _has_loop(self) -> bool:
+        """Whether the training loop is in sight, or its owner is one whose defaults are known.
+
+        Where a library has the loop, the silence of the code proves nothing.
+        """
+        if any(call.method in _BACKWARD for call in self.calls):
+            return True
+        imported = {i.module.partition(".")[0] for f in self.run.python for i in f.imports}
+        return imported.isdisjoint(_ENGINES)
 
     def silent(self, *words: str) -> bool:
         """Whether the code, all of it searched, has none of ``words``."""

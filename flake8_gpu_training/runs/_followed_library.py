@@ -422,6 +422,12 @@ def _instantiate(follower: Follower, given: Given, text: str) -> Any:
     return follower.target(target, arguments, table)
 
 
+def _located(follower: Follower, given: Given, text: str) -> Any:
+    """``hydra.utils.get_class``: a class or function of the project by its dotted name."""
+    dotted = bare(given.get(0, "path"))
+    return follower.located(dotted) if isinstance(dotted, str) else Unknown(text)
+
+
 def _add_root(follower: Follower, given: Given, text: str) -> Any:
     """``sys.path.insert(0, folder)`` and ``sys.path.append(folder)``."""
     folder = bare(given.positional[-1]) if given.positional else None
@@ -481,4 +487,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
     "torch.cuda.is_available": lambda follower, given, text: True,
     "hydra.utils.instantiate": _instantiate,
     "hydra.utils.call": _instantiate,
+    "hydra.utils.get_class": _located,
+    "hydra.utils.get_method": _located,
+    "hydra.utils.get_object": _located,
 }

@@ -66,6 +66,7 @@ from flake8_gpu_training.runs.python_entry import (
     bind,
     class_settings,
     constructor_settings,
+    entries_of,
     files_of_arguments,
     flag_settings,
     globals_of,
@@ -183,7 +184,11 @@ class Assembly:
             return [self._program_run(unseen, origins, launch.script.text)]
         program = self.reach.program(path)
         runs: list[Run] = []
-        for entry in self.reach.entries(path):
+        entries = self.reach.entries(path)
+        if program is not None and not entries:
+            program = self._with_targets(program, launch)
+            entries = entries_of(program)
+        for entry in entries:
             if program is None:
                 break
             if entry.from_flags and entry.framework in ("llamafactory", "swift"):
@@ -219,6 +224,20 @@ class Assembly:
             return [self._program_run(guessed, origins, launch.script.text)] if is_asked else []
         entry = Entry("generic", RunKind.TRAIN, Location(path), is_open=True)
         return [self._script_run(program, entry, launch, origins, True)]
+
+    def _with_targets(self, program: Program, launch: Launch) -> Program:
+        """``program`` with the modules of the classes that its Hydra configuration names."""
+        given = parse_arguments(launch.arguments, key_value=True)
+        environment = launch.command.environment
+        made = composed(program, given, self.reach.configuration, self.reach.head, environment)
+        targets = [
+            setting.value.rpartition(".")[0]
+            for name, setting in (made.settings if made is not None else {}).items()
+            if name.rpartition(".")[2] == "_target_" and isinstance(setting.value, str)
+        ]
+        near = program.script.path
+        paths = (self.reach.module(name, 0, near) for name in dict.fromkeys(targets) if name)
+        return self.reach.extended(program, (path for path in paths if path is not None))
 
     def _program_run(self, launch: Launch, origins: Origins, entry: Optional[str] = None) -> Run:
         """A run of a known program (``swift sft …``)."""

@@ -546,14 +546,20 @@ class Follower(Statements):
 
     def target(self, dotted: str, given: Given, table: Table) -> Any:
         """What a class or function named in a configuration gives, called with ``given``."""
-        owner, _, name = dotted.rpartition(".")
-        module = self.module_of(owner, 0, "") if owner else None
-        if module is not None and name in module.names:
-            self.made.modules.append(module.path)
-            found = self.seen(module.names, name, module)
-            return self.apply(found, given, ast.Name(name, ast.Load()))
+        found = self.located(dotted)
+        if not isinstance(found, External):
+            return self.apply(found, given, ast.Name(dotted.rpartition(".")[2], ast.Load()))
         self.made.targets.append((dotted, given, table))
         return Unknown(dotted)
+
+    def located(self, dotted: str) -> Any:
+        """The project's class or function of a dotted name."""
+        owner, _, name = dotted.rpartition(".")
+        module = self.module_of(owner, 0, "") if owner else None
+        if module is None or name not in module.names:
+            return External(dotted)
+        self.made.modules.append(module.path)
+        return self.seen(module.names, name, module)
 
 
 _END = "_followed_end"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
@@ -49,7 +50,7 @@ def composed(
     main = next((call for call in program.script.calls if call.name == "hydra.main"), None)
     if main is None:
         return None
-    folder = _named(main, given, "config_path", ("config_path", "cp", "config_dir", "cd"))
+    folder = _folder_of(program.script.path, main, given)
     name = _named(main, given, "config_name", ("config_name", "cn"))
     if folder is None or name is None:
         return None
@@ -79,6 +80,62 @@ def composed(
             del made.settings[key]
     made.settings = _resolved(made.settings, environment)
     return made
+
+
+def _folder_of(script: str, main: Call, given: Arguments) -> Optional[str]:
+    """The configuration's folder, as seen from the script: by a flag, a name or an expression."""
+    flags = ("config_path", "cp", "config_dir", "cd")
+    named = _named(main, given, "config_path", flags)
+    argument = main.keywords.get("config_path") or next(iter(main.positional), None)
+    if named is not None or argument is None or any(flag in given.settings for flag in flags):
+        return named
+    try:
+        tree = ast.parse(argument.text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    path = _path_of(tree.body, script)
+    return None if path is None else posixpath.relpath(path, posixpath.dirname(script) or ".")
+
+
+def _path_of(node: ast.expr, script: str) -> Optional[str]:
+    """A path that is put together from ``__file__``; relative to the project's root."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.Name):
+        return script if node.id == "__file__" else None
+    if isinstance(node, ast.Attribute):
+        inner = _path_of(node.value, script) if node.attr == "parent" else None
+        return None if inner is None else posixpath.dirname(inner)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _joined_path([_path_of(node.left, script), _path_of(node.right, script)])
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    arguments = [_path_of(argument, script) for argument in node.args]
+    function = ast.unparse(node.func).rpartition(".")[2]
+    if isinstance(node.func, ast.Attribute) and function in ("joinpath", "resolve", "absolute"):
+        return _joined_path([_path_of(node.func.value, script), *arguments])
+    if function in ("str", "Path", "join", "abspath", "realpath", "fspath", "as_posix"):
+        return _joined_path(arguments)
+    if function == "dirname" and len(arguments) == 1 and arguments[0] is not None:
+        return posixpath.dirname(arguments[0])
+    if function == "files" and len(arguments) == 1:
+        return _package_folder(arguments[0], script)
+    return None
+
+
+def _joined_path(parts: Sequence[Optional[str]]) -> Optional[str]:
+    known_parts = [part for part in parts if part is not None]
+    if len(known_parts) < len(parts) or not parts:
+        return None
+    return posixpath.normpath(posixpath.join(*known_parts))
+
+
+def _package_folder(name: Optional[str], script: str) -> Optional[str]:
+    """``importlib.resources.files``: the folder of the script's own package."""
+    folders = posixpath.dirname(script).split("/")
+    if not name or name not in folders:
+        return None
+    return "/".join(folders[: folders.index(name) + 1])
 
 
 def _named(main: Call, given: Arguments, keyword: str, flags: tuple[str, ...]) -> Optional[str]:
