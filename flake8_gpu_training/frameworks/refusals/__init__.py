@@ -16,6 +16,7 @@ _MODULES = frozenset(
         "flow_factory",
         "llamafactory",
         "ms_swift",
+        "peft",
         "torch",
         "transformers",
     }

@@ -119,9 +119,11 @@ def _is_reference(setting: Setting) -> bool:
 def _member(setting: Setting, parameter: Any) -> Any:
     """The choice that a member of an Enum stands for."""
     name = str(setting.value).rpartition(".")[2].lower()
-    if not isinstance(parameter, Parameter) or name not in parameter.choices:
-        raise UndecidedError(setting.name)
-    return name
+    choices = parameter.choices if isinstance(parameter, Parameter) else ()
+    for choice in choices:
+        if str(choice).lower() == name:
+            return choice
+    raise UndecidedError(setting.name)
 
 
 def _as_parsed(value: Any, parameter: Any) -> Any:
