@@ -1876,3 +1876,84 @@ Trainer(model=model, args=TrainingArguments("out")).train()
 """
     pin = {"requirements.txt": f"transformers=={release}\n"} if release else {}
     assert _value(run_of({"train.py": code, **pin}, "python train.py"), "attention") == attention
+
+
+# --- arguments that pass through code that is not followed ----------------------------------------
+
+CHANGED = """\
+import argparse
+import dataclasses
+
+import yaml
+from elsewhere import changed, loaded
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+
+def apply(given, values):
+    for name, value in values.items():
+        setattr(given, name, value)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--rows", type=int, default=2)
+own = parser.parse_args()
+args = TrainingArguments("out", per_device_train_batch_size=own.rows)
+{change}
+Trainer(model=AutoModelForCausalLM.from_pretrained("org/model"), args=args).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "is_open"),
+    [
+        ("pass", False),
+        ("apply(args, loaded())", True),
+        ("apply(args, {'fp16': True})", False),
+        ("args = dataclasses.replace(args, **loaded())", True),
+        ("args = dataclasses.replace(args, fp16=True)", False),
+        ("args = changed(args)", True),
+        ("other = changed(args)", False),
+    ],
+)
+def test_arguments_that_unread_values_change_keep_no_defaults(
+    run_of: MakeRun, change: str, is_open: bool
+) -> None:
+    code = CHANGED.format(change=change)
+    run = run_of({"train.py": code}, "python train.py")
+    assert run.is_open is is_open
+    accumulation = _value(run, "gradient_accumulation_steps")
+    assert accumulation == ("unknown" if is_open else 1)
+
+
+def test_a_namespace_that_unread_code_gives_back_is_not_what_was_parsed(run_of: MakeRun) -> None:
+    for line, batch in (("pass", 2), ("own = changed(own)", "unknown")):
+        code = CHANGED.replace("args = Tr", f"{line}\nargs = Tr").format(change="pass")
+        assert _value(run_of({"train.py": code}, "python train.py"), "micro_batch_size") == batch
+
+
+@pytest.mark.parametrize(("values", "is_open"), [("loaded()", True), ("{'fp16': True}", False)])
+def test_arguments_from_a_dict_are_known_where_the_dict_is(
+    run_of: MakeRun, values: str, is_open: bool
+) -> None:
+    code = ARGUMENTS.format(parse=f"HfArgumentParser(TrainingArguments).parse_dict({values})")
+    code = f"from elsewhere import loaded\n{code}"
+    run = run_of({"train.py": code}, "python train.py")
+    assert run.is_open is is_open
+    assert _value(run, "micro_batch_size") == ("unknown" if is_open else 8)
+
+
+@pytest.mark.parametrize(
+    ("bases", "batch"),
+    [
+        ("TrainingArguments", 8),
+        ("Own, TrainingArguments", 8),
+        ("Unseen, TrainingArguments", "unknown"),
+    ],
+)
+def test_arguments_that_derive_from_a_class_out_of_sight_have_its_defaults(
+    run_of: MakeRun, bases: str, batch: Any
+) -> None:
+    code = WITH_OWN_CLASS.format(classes="Both,").replace(
+        "own, args =", f"@dataclass\nclass Both({bases}):\n    more: int = 1\n\n\n(args,) ="
+    )
+    assert _value(run_of({"train.py": code}, "python train.py"), "micro_batch_size") == batch

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from flake8_gpu_training.facts import Setting, Unknown
 from flake8_gpu_training.runs._followed import Class, Given, Table, bare, plain
-from flake8_gpu_training.runs._followed_objects import arguments_of_library, is_arguments
+from flake8_gpu_training.runs._followed_objects import (
+    TrainerArguments,
+    arguments_of_library,
+    is_arguments,
+)
 from flake8_gpu_training.runs._followed_parsers import (
     Parser,
     classes_of,
@@ -100,11 +104,15 @@ def _object(follower: Follower, kind: Any, values: Table, kinds: Sequence[Any]) 
         taken = {n for k in kinds if isinstance(k, Class) for n in field_names(k)}
         rest = {n: v for n, v in values.entries.items() if n not in taken}
         if is_arguments(kind):
-            return arguments_of_library(follower, rest)
+            of_library = arguments_of_library(follower, rest)
+            of_library.is_lost = values.is_open
+            return of_library
         return Table(rest, is_open=True)
     names = field_names(kind)
     own: Mapping[str, Any] = {n: v for n, v in values.entries.items() if n in names}
     made: Table = follower.instantiate(kind, Given((), own, values.is_open))
+    if isinstance(made, TrainerArguments):
+        made.is_lost = values.is_open
     for name, value in values.entries.items():
         if name not in made.entries:
             Table.put(made, name, value)  # given on the command line, no change of the program's

@@ -28,6 +28,7 @@ from flake8_gpu_training.runs._followed import (
 from flake8_gpu_training.runs._followed_commands import App, run_function
 from flake8_gpu_training.runs._followed_configs import omegaconf, python_config
 from flake8_gpu_training.runs._followed_methods import method
+from flake8_gpu_training.runs._followed_objects import TrainerArguments
 from flake8_gpu_training.runs._followed_operators import one_of
 from flake8_gpu_training.runs._followed_parsers import Parser, is_parser, texts_of
 
@@ -384,6 +385,8 @@ def _replace(follower: Follower, given: Given, text: str) -> Any:
         return Unknown(text)
     made = value.copy()
     made.is_open = made.is_open or given.is_open
+    if isinstance(made, TrainerArguments):
+        made.is_lost = made.is_lost or given.is_open
     for key, item in given.keywords.items():
         made.put(key, item)
     return made

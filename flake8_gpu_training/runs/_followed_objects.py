@@ -15,6 +15,7 @@ from flake8_gpu_training.runs._followed import (
     Given,
     Placed,
     Table,
+    doubt_all,
     joined,
     plain,
 )
@@ -34,14 +35,16 @@ class TrainerArguments(Table):
     """An object of the Trainer's arguments: what was changed since it was made.
 
     ``doubt`` is the follower's when the object was made: what is certain there is certain here.
+    ``is_lost``: code that is not followed may have set any attribute.
     """
 
-    __slots__ = ("changed", "doubt", "is_made", "key")
+    __slots__ = ("changed", "doubt", "is_lost", "is_made", "key")
 
     def __init__(self, doubt: int, key: Key = BY_PARSER) -> None:
         self.changed: set[str] = set()
         self.doubt = doubt
         self.is_made = False
+        self.is_lost = False
         self.key = key
         super().__init__(is_open=True)
 
@@ -58,6 +61,7 @@ class TrainerArguments(Table):
         for name, value in self.entries.items():
             made.put(name, value.copy(depth + 1) if isinstance(value, Table) else value)
         made.changed, made.is_made = set(self.changed), True
+        made.is_lost = self.is_lost
         return made
 
 
@@ -66,6 +70,26 @@ def is_arguments(kind: Any) -> bool:
     if isinstance(kind, Class):
         return any(is_arguments(b) for c in kind.lineage() for b in c.bases if b is not kind)
     return isinstance(kind, External) and kind.name.rpartition(".")[2] in TRAINER_ARGUMENTS
+
+
+def passed_through(owner: Table) -> Table:
+    """What a function that is not followed gives back of an object it gets: the same, changed."""
+    made = owner.copy()
+    doubt_all(made)
+    if isinstance(made, TrainerArguments):
+        made.is_lost = True
+    return made
+
+
+def are_lost(call: Optional[Call], outcome: Outcome) -> bool:
+    """Whether code that is not followed may have set any attribute of a trainer's arguments."""
+    key = BY_PARSER
+    if call is not None:
+        if call.end is None:
+            return False
+        key = (call.location.path, call.end.line, call.end.column)
+    table = outcome.objects.get(key)
+    return table is not None and table.is_lost
 
 
 def arguments_of_library(
@@ -92,6 +116,7 @@ def note_trainer(follower: Follower, node: ast.Call, given: Given) -> None:
 
 def _either(one: TrainerArguments, other: TrainerArguments) -> TrainerArguments:
     made = one.copy()
+    made.is_lost = one.is_lost or other.is_lost
     made.changed |= other.changed
     for name in made.changed:
         missing = Unknown("set in a branch")

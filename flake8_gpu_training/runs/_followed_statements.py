@@ -20,6 +20,7 @@ from flake8_gpu_training.runs._followed import (
     joined,
 )
 from flake8_gpu_training.runs._followed_expressions import MAX_ITEMS, Expressions
+from flake8_gpu_training.runs._followed_objects import passed_through
 from flake8_gpu_training.runs._followed_operators import arithmetic, text_of
 
 NEXT, END, BREAK, CONTINUE, RAISE = "next", "end", "break", "continue", "raise"
@@ -62,6 +63,8 @@ class Statements(Expressions):
 
     def _do_assign(self, node: ast.Assign, frame: Frame) -> str:
         value = self.value(node.value, frame)
+        if isinstance(value, Unknown) and isinstance(node.value, ast.Call):
+            value = _given_back(node, frame) or value
         for target in node.targets:
             self.assign(target, value, frame)
         return NEXT
@@ -309,6 +312,19 @@ class Statements(Expressions):
         made = Class(node.name, frame.module, bases, inner.names, fields, is_record, annotated)
         frame.names[node.name] = made
         return NEXT
+
+
+def _given_back(node: ast.Assign, frame: Frame) -> Optional[Table]:
+    """``args = changed(args)`` of a function that is not followed: the same, with any changes."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Name):
+        return None
+    assert isinstance(node.value, ast.Call)
+    given = (*node.value.args, *(item.value for item in node.value.keywords))
+    if not any(isinstance(item, ast.Name) and item.id == target.id for item in given):
+        return None
+    old = frame.names.get(target.id)
+    return passed_through(old) if isinstance(old, Table) else None
 
 
 def _decorators(node: Union[_Def, ast.ClassDef]) -> list[str]:

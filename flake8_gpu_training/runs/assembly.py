@@ -28,7 +28,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
-from flake8_gpu_training.runs._followed_objects import changed_settings
+from flake8_gpu_training.runs._followed_objects import are_lost, changed_settings
 from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
@@ -530,6 +530,7 @@ class Assembly:
                 made = constructed(made, entry.constructor, outcome)
             layers.append(made)
         changes = changed_settings(entry.constructor, outcome) if outcome is not None else None
+        is_open = is_open or (outcome is not None and are_lost(entry.constructor, outcome))
         if changes is None and entry.constructor is not None:
             changes = assigned_later(entry.constructor, program, layers[0])
         if layers:

@@ -50,6 +50,7 @@ def configuration_of(
     launcher: Optional[Launcher] = None,
 ) -> Optional[Outcome]:
     """What following ``program`` tells; None when that is too much."""
+    words = [_told(word, reach, command, writer) for word in words]
     texts = tuple(word.text for word in words if known(word.value))
     world = World(
         options=namespace.values,
@@ -69,6 +70,15 @@ def configuration_of(
         local_size=_local_size(launcher),
     )
     return followed(program.script.path, world)
+
+
+def _told(word: Word, reach: Reach, command: Optional[Command], writer: Writer) -> Word:
+    """A word that begins with an unknown folder, as the only file that it can mean."""
+    if known(word.value) or word.raw.startswith("-"):
+        return word
+    candidates = word.value.candidates if isinstance(word.value, Unknown) else ()
+    document = reach.named(Unknown(word.raw, candidates), command, writer)
+    return word if document is None else dataclasses.replace(word, value=document.path)
 
 
 def _values_in(texts: Sequence[str]) -> frozenset[str]:

@@ -381,6 +381,8 @@ class Follower(Statements):
             owner.put(key, value, self.doubt > certain)
             return
         owner.is_open = True
+        if isinstance(owner, TrainerArguments):
+            owner.is_lost = True
         for name in list(owner.entries):  # any key may be meant
             owner.entries[name] = joined(owner.entries[name], Unknown("set by a computed name"))
 

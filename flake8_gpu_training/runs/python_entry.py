@@ -256,6 +256,7 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
         # A class of the project may set anything while an object of it is made.
         sets = any(m in item.methods for item in parents for m in ("__init__", "__post_init__"))
         is_open = call.is_open or sets or _is_made_of_parsed(program, call, parsers)
+        is_open = is_open or _derives_from_unseen(parents, classes)
         yield Entry(owner, RunKind.TRAIN, call.location, call, False, parents, is_open=is_open)
     if found:
         return
@@ -263,12 +264,34 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
         if _parses_arguments(call, classes):
             names = _classes_of(call)
             parents = tuple(item for name in names for item in _lineage(name, classes))
-            yield Entry(framework, RunKind.TRAIN, call.location, None, True, parents)
+            of_trainer = [
+                item
+                for name in names
+                if _is_arguments_class(name, classes)
+                for item in _lineage(name, classes)
+            ]
+            is_open = _derives_from_unseen(of_trainer, classes)
+            yield Entry(
+                framework, RunKind.TRAIN, call.location, None, True, parents, is_open=is_open
+            )
             return
     for call in program.calls():
         if _is_trainer(call, classes):
             yield Entry(framework, RunKind.TRAIN, call.location, None, is_open=True)
             return
+
+
+def _derives_from_unseen(parents: Sequence[ClassDef], classes: Mapping[str, ClassDef]) -> bool:
+    """Whether a base out of sight may give the trainer's arguments other defaults."""
+    return any(
+        base.partition(".")[0] not in TRAINER_ROOTS
+        and base.rpartition(".")[2] not in (*classes, *TRAINER_ARGUMENTS, *_PLAIN_BASES)
+        for item in parents
+        for base in item.bases
+    )
+
+
+_PLAIN_BASES = ("object", "ABC", "Generic", "Protocol")
 
 
 def _parses_arguments(call: Call, classes: Mapping[str, ClassDef]) -> bool:
