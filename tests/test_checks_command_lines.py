@@ -152,3 +152,48 @@ def test_an_empty_line_cuts_variables_off_the_command(tmp_path: Path) -> None:
 )
 def test_a_variable_that_arrives_or_is_the_script_s_own(tmp_path: Path, script: str) -> None:
     assert unexported(tmp_path, script) == []
+
+
+# --- flags of frameworks without a value, or with too many ---
+
+
+def of_command(root: Path, command: str, **files: str) -> list[str]:
+    named = {name.replace("_", "."): text for name, text in files.items()}
+    return [
+        f.message for f in findings(runs_of(root, {"train.sh": f"{command}\n", **named}), "GPU025")
+    ]
+
+
+SWIFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset a.jsonl"
+
+
+@pytest.mark.parametrize("flag", ["--bf16", "--tf32", "--lazy_tokenize"])
+def test_a_switch_that_may_be_unset_needs_a_value(tmp_path: Path, flag: str) -> None:
+    (message,) = of_command(tmp_path, f"{SWIFT} {flag}")
+    assert message.startswith(f"write {flag} true: the parser of ms-swift")
+
+
+def test_the_same_in_the_parser_of_trl(tmp_path: Path) -> None:
+    (message,) = of_command(tmp_path, "trl sft --model_name_or_path a/b --dataset_name c --bf16")
+    assert message.startswith("write --bf16 true")
+
+
+@pytest.mark.parametrize("flag", ["--target_modules", "--lr_scheduler_kwargs", "--max_length"])
+def test_other_flags_need_one_too(tmp_path: Path, flag: str) -> None:
+    (message,) = of_command(tmp_path, f"{SWIFT} {flag}")
+    assert message.startswith(f"give {flag} a value")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--packing --attn_impl flash_attn", "--bf16 true", '--max_length "$@"', "--max_length $LONG"],
+)
+def test_switches_and_flags_that_have_one(tmp_path: Path, flags: str) -> None:
+    assert of_command(tmp_path, f"{SWIFT} {flags}") == []
+
+
+def test_a_list_in_a_file_whose_values_become_flags(tmp_path: Path) -> None:
+    text = "model: a/b\ndataset: [a.jsonl, b.jsonl]\nwarmup_steps: {}\n"
+    (message,) = of_command(tmp_path / "bad", "swift sft a.yaml", a_yaml=text.format("[5, 5]"))
+    assert message.startswith("give warmup_steps one value, not a list")
+    assert of_command(tmp_path / "good", "swift sft a.yaml", a_yaml=text.format("[5]")) == []

@@ -387,3 +387,26 @@ def test_a_precision_that_accelerate_does_not_know() -> None:
     text += "for batch in loader:\n    accelerator.backward(model(batch))\n    optimizer.step()\n"
     (found,) = findings(runs_alone(text, accelerate="1.15.0"), "GPU009")
     assert found.message.startswith("write mixed_precision=bf16: Accelerate 1.15.0 does not know")
+
+
+# --- files whose values a parser converts ---
+
+
+def test_a_file_of_trl_holds_defaults_which_argparse_converts(tmp_path: Path) -> None:
+    text = "max_length: {}\nlearning_rate: 1e-4\n"
+    bad = of_trl(tmp_path / "bad", "--config sft.yaml", sft_yaml=text.format("4k"))
+    assert [m.partition(":")[0] for m in bad] == ["GPU008 give max_length a whole number"]
+    for taken in ("4096", '"4096"', "null"):
+        folder = tmp_path / taken.strip('"')
+        assert of_trl(folder, "--config sft.yaml", sft_yaml=text.format(taken)) == []
+
+
+def test_keys_that_become_flags_may_be_cut_short(tmp_path: Path) -> None:
+    text = "model: a/b\ndataset: a.jsonl\ngradient_accumulation: 4\n"
+    files = {"sft.yaml": text, "requirements.txt": "ms-swift==4.6.0\n"}
+    assert messages(tmp_path, {"train.sh": "swift sft sft.yaml\n", **files}) == []
+
+
+def test_a_percentage_is_no_number(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path, "--weight_decay 5%")
+    assert found.startswith("GPU008 give weight_decay a number")

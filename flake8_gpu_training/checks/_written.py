@@ -94,16 +94,18 @@ _LANGUAGES = {"json": "json", "py": "python", "ipynb": "python"}
 class Use:
     """A program or constructor, and what is given to it.
 
-    ``through_flags``: what stands in its file reaches it as flags. ``parser``: who takes it,
-    where that is no framework. ``options``: the same as the program's own validation sees it,
-    None where that is not known whole. ``call``: the constructor, where it is one. ``by_model``:
-    a pydantic model converts what is given. ``priority`` is the check's own unless given.
+    ``through_flags``: what stands in its file reaches it as flags; ``as_defaults``: as defaults
+    of argparse. ``parser``: who takes it, where that is no framework. ``options``: the same as
+    the program's own validation sees it, None where that is not known whole. ``call``: the
+    constructor, where it is one. ``by_model``: a pydantic model converts what is given.
+    ``priority`` is the check's own unless given.
     """
 
     accepted: Accepted
     written: tuple[Written, ...]
     refuses: str = "refuses to start"
     through_flags: bool = False
+    as_defaults: bool = False
     parser: str = ""
     options: Optional[Options] = None
     call: Optional[Call] = None
@@ -140,6 +142,7 @@ def uses(run: Run) -> Iterator[Use]:
             accepted,
             tuple(_as_flags(_given(run, settings)) if as_flags else _given(run, settings)),
             through_flags=as_flags,
+            as_defaults=accepted.parts[0].distribution == "trl",
             options=Options(given, accepted, run, is_open=run.is_open),
         )
     own = parsed_by(run) if accepted is None else None

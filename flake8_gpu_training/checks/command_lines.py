@@ -9,7 +9,8 @@ from typing import Optional
 from flake8_gpu_training.checks._faults import Fault, judge_of
 from flake8_gpu_training.checks._written import Use, Written, uses
 from flake8_gpu_training.checks.base import Change, Check, Edit, Example, Impact, Priority
-from flake8_gpu_training.facts import Location
+from flake8_gpu_training.facts import Location, known
+from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import RefusalKind, RefusedWord, Run
 
@@ -25,6 +26,8 @@ def _refused(run: Run) -> Iterator[Fault]:
         for written in use.written:
             if written.is_flag:
                 yield from _of_flag(run, use, written)
+            elif use.through_flags and written.is_key:
+                yield from _of_key(use, written)
 
 
 # --- the script's own parser ----------------------------------------------------------------
@@ -92,14 +95,14 @@ def _end(run: Run) -> Location:
 
 
 def _valueless(run: Run, word: RefusedWord) -> Fault:
-    return _without_value(word.location or _end(run), word.text, word.parser)
+    parser = f"the parser of {word.parser}"
+    return _without_value(word.location or _end(run), word.text, parser)
 
 
 def _without_value(location: Location, flag: str, parser: str) -> Fault:
     return Fault(
         location,
-        f"give {flag} a value or remove it: the next flag follows at once, and the parser of "
-        f"{parser} stops",
+        f"give {flag} a value or remove it: the next flag follows at once, and {parser} stops",
         Text(f"{flag} 后面缺少取值", f"{flag} has no value"),
         Text(f"给 {flag} 一个值，或删除它", f"give {flag} a value or remove it"),
     )
@@ -149,22 +152,97 @@ _TELLS = {
 def _of_flag(run: Run, use: Use, written: Written) -> Iterator[Fault]:
     """A flag that lacks its value, or has more words than it takes."""
     parameter = use.accepted.parameter(written.name, flag=True)
-    if parameter is None or len(parameter.types) != 1 or parameter.types[0] not in _ONE:
+    if parameter is None:
         return
     value = written.setting.value
+    if value is True and not written.setting.text:
+        if _needs_value(use, parameter) and not _may_be_followed(run, written):
+            yield _valueless_flag(use, written, parameter)
+    elif _is_one_word(parameter) and _is_list_of_words(value):
+        yield _stray(use, written, value)
+
+
+def _is_list_of_words(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value)
+
+
+def _may_be_followed(run: Run, written: Written) -> bool:
+    """Whether words that are not known follow the flag (``"$@"``)."""
+    words = run.command.words if run.command is not None else ()
+    after = [b for a, b in zip(words, words[1:]) if a.location == written.location]
+    return any(not known(word.value) for word in after)
+
+
+def _is_one_word(parameter: Parameter) -> bool:
+    return len(parameter.types) == 1 and parameter.types[0] in _ONE
+
+
+def _stray(use: Use, written: Written, words: Sequence[str]) -> Fault:
+    flag, stray = written.raw, " ".join(words[1:])
+    joined = ("" if all(word.endswith(",") for word in words[:-1]) else " ").join(words)
+    return Fault(
+        written.location,
+        f'write {flag} "{joined}": {_parser(use)} takes one word for it, '
+        f"and {stray!r} is an argument of its own at which it stops",
+        Text(f"{flag} 只接受一个词", f"{flag} takes one word"),
+        Text(f'改为 {flag} "{joined}"', f'write {flag} "{joined}"'),
+    )
+
+
+def _valueless_flag(use: Use, written: Written, parameter: Parameter) -> Fault:
     flag = written.raw
-    if value is True and not written.setting.text and parameter.types[0] != "bool":
-        yield _without_value(written.location, flag, use.title)
-    elif isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value):
-        stray = " ".join(value[1:])
-        joined = "".join(value) if all(v.endswith(",") for v in value[:-1]) else " ".join(value)
+    if parameter.types != ("bool",):
+        return _without_value(written.location, flag, _parser(use))
+    return Fault(
+        written.location,
+        f"write {flag} true: {_parser(use)} demands a value for it, and stops",
+        Text(f"{flag} 必须带取值", f"{flag} needs a value"),
+        Text(f"改为 {flag} true", f"write {flag} true"),
+        Change("bash", f"{flag} true", (Edit(written.location, flag, f"{flag} true"),)),
+    )
+
+
+def _parser(use: Use) -> str:
+    return use.parser or f"the parser of {use.title}"
+
+
+def _needs_value(use: Use, parameter: Parameter) -> bool:
+    """Whether the flag must not stand alone.
+
+    HfArgumentParser lets only a bool do so, and not an Optional[bool] whose default is None.
+    """
+    owner = next((p for p in use.accepted.parts if parameter.name in p.parameters), None)
+    if owner is None or owner.distribution not in _DATACLASSES:
+        return _is_one_word(parameter) and parameter.types != ("bool",)
+    if parameter.name in _ALONE:
+        return False
+    if parameter.types == ("bool",):
+        return parameter.optional and parameter.has_default and parameter.default is None
+    return bool(parameter.types) and "bool" not in parameter.types
+
+
+_ALONE = frozenset({"activation_checkpointing", "fsdp", "gradient_checkpointing"})
+"""Parameters of Transformers whose metadata let their flag stand alone (5.24)."""
+_DATACLASSES = frozenset({"transformers", "trl", "llamafactory", "ms-swift"})
+"""Distributions whose parameters HfArgumentParser takes from dataclasses."""
+
+
+def _of_key(use: Use, written: Written) -> Iterator[Fault]:
+    """A key of a file whose values reach the parser as the words behind a flag."""
+    parameter = use.accepted.parameter(written.name, flag=True)
+    value = written.setting.value
+    if parameter is not None and _is_one_word(parameter) and _is_list(value):
+        name = written.name
         yield Fault(
             written.location,
-            f'write {flag} "{joined}": the parser of {use.title} takes one word for it, '
-            f"and {stray!r} is an argument of its own at which it stops",
-            Text(f"{flag} 只接受一个词", f"{flag} takes one word"),
-            Text(f'改为 {flag} "{joined}"', f'write {flag} "{joined}"'),
+            f"give {name} one value, not a list: {_parser(use)} takes one word for it, and stops",
+            Text(f"{name} 只接受一个值", f"{name} takes one value"),
+            Text(f"{name} 只写一个值", f"give {name} one value"),
         )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and len(value) != 1
 
 
 _ONE = frozenset({"int", "float", "str", "bool"})

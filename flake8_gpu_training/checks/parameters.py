@@ -369,7 +369,7 @@ def _json_text(value: Any) -> str:
     return "null" if value is None else value_text(value)
 
 
-_PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$%]|your|xx|\.\.\.|^$")
+_PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$]|%.|your|xx|\.\.\.|^$")
 """What stands for a value that the user is to fill in."""
 _TRUTHS = frozenset(("yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"))
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
@@ -411,8 +411,15 @@ def _parsed(run: Run) -> Iterator[tuple[Use, Written, Parameter]]:
     for use in uses(run):
         for written in use.written:
             parameter = use.parameter(written)
-            if parameter is not None and use.is_flag(written):
+            if parameter is None:
+                continue
+            if use.is_flag(written) or _is_default(use, written):
                 yield use, written, parameter
+
+
+def _is_default(use: Use, written: Written) -> bool:
+    """Whether it becomes a default of argparse, which converts those that are texts."""
+    return use.as_defaults and written.is_key and isinstance(written.setting.value, str)
 
 
 _CONVERTED = frozenset(
