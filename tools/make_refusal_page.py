@@ -36,8 +36,8 @@ how many of them can be decided without running anything, and how many are repor
 class Case:
     """One kind of refusal: where the source has it, when, and what reports it.
 
-    ``count``: statements that say the same. ``by``: codes, for GPU024 with the rule's name.
-    ``because``: why it cannot be decided, or is not reported.
+    ``count``: statements that say the same; 0 where another catalogue counts it. ``by``: codes,
+    for GPU024 with the rule's name. ``because``: why it cannot be decided, or is not reported.
     """
 
     file: str
@@ -136,7 +136,7 @@ def _cell(text: str) -> str:
 
 def statements(archive: Path, files: Mapping[str, int]) -> Iterator[tuple[str, str, int, str]]:
     """``(file, function, line, text)`` of the statements that stop, in an archive's files."""
-    for name in files:
+    for name in (one for one, number in files.items() if number):
         source = _member(archive, name)
         yield from ((name, *found) for found in _of_node(ast.parse(source), "", source))
 

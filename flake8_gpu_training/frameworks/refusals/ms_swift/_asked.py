@@ -105,3 +105,17 @@ def batch(options: Options, name: str, otherwise: Optional[int] = None) -> int:
     if isinstance(found, bool) or not isinstance(found, int):
         raise UndecidedError(name)
     return found
+
+
+def evaluates(options: Options) -> bool:
+    """Whether there is something to evaluate; nothing is unless data are set aside."""
+    if options["eval_strategy"] == "no" or _saves_not(options):
+        return False
+    if any(items(options, n) for n in ("eval_dataset", "val_dataset", "cached_val_dataset")):
+        return True
+    return options["split_dataset_ratio"] > 0 and not options["streaming"]
+
+
+def _saves_not(options: Options) -> bool:
+    """Evaluation follows saving unless it is set."""
+    return options["eval_strategy"] is None and value(options, "save_strategy", "steps") == "no"

@@ -9,6 +9,7 @@ from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
 from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     RLHF,
     batch,
+    evaluates,
     items,
     none_of,
     value,
@@ -96,23 +97,9 @@ def _uneven_groups(options: Options) -> bool:
 
 def _uneven_evaluation(options: Options) -> bool:
     generations = batch(options, "num_generations")
-    if generations < 2 or not _evaluates(options):
+    if generations < 2 or not evaluates(options):
         return False
     return _evaluated(options) % _of_evaluation(options) != 0
-
-
-def _evaluates(options: Options) -> bool:
-    """Whether there is something to evaluate; nothing is unless data are set aside."""
-    if options["eval_strategy"] == "no" or _saves_not(options):
-        return False
-    if items(options, "eval_dataset") or items(options, "val_dataset"):
-        return True
-    return options["split_dataset_ratio"] > 0 and not options["streaming"]
-
-
-def _saves_not(options: Options) -> bool:
-    """Evaluation follows saving unless it is set."""
-    return options["eval_strategy"] is None and value(options, "save_strategy", "steps") == "no"
 
 
 def _evaluated(options: Options) -> int:

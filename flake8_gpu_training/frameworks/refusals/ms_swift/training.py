@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Callable
 
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
 from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     SFT,
     TRAIN,
     drop,
+    evaluates,
     items,
     none_of,
     off,
@@ -79,7 +80,70 @@ def _incomplete_mail(options: Options) -> bool:
     return not all(options[f"swanlab_{name}"] for name in _MAIL)
 
 
-_SHORTCUT = re.compile(r"zero[0-3](?:_offload)?")
+_SHORTCUTS = ("zero0", "zero1", "zero2", "zero3", "zero2_offload", "zero3_offload")
+_LIKE_SHORTCUT = re.compile(r"(?:default[-_]|ds[-_])?z(?:ero)?[-_]?[0-9]?(?:[-_]?offload)?")
+_LIKE_FSDP = re.compile(
+    r"fsdp[0-9]?|(?:(?:full_shard|shard_grad_op|hybrid_shard|auto_wrap|offload) ?)+"
+)
+
+
+def _named(name: str, options: Options) -> str:
+    """A configuration that is named, not given as a file or JSON."""
+    found = value(options, name)
+    return found if isinstance(found, str) else ""
+
+
+def _unknown_shortcut(name: str) -> Callable[[Options], bool]:
+    def holds(options: Options) -> bool:
+        named = _named(name, options)
+        return named not in _SHORTCUTS and _LIKE_SHORTCUT.fullmatch(named) is not None
+
+    return holds
+
+
+def _unknown_fsdp(options: Options) -> bool:
+    named = _named("fsdp", options)
+    return named != "fsdp2" and _LIKE_FSDP.fullmatch(named) is not None
+
+
+# --- precision and evaluation -----------------------------------------------------------
+
+_HALVES = ("float16", "float32")
+
+
+def _other_precision(options: Options) -> bool:
+    """The type of the weights turns on the precision that is not written."""
+    kind, fp16, bf16 = options["torch_dtype"], options["fp16"], options["bf16"]
+    if kind == "bfloat16":
+        return bool(fp16) and bf16 is None
+    return kind in _HALVES and bool(bf16) and fp16 is None
+
+
+def _precisions(options: Options) -> Mapping[str, Any]:
+    written = "fp16" if options["torch_dtype"] == "bfloat16" else "bf16"
+    return {"written": written, "implied": "bf16" if written == "fp16" else "fp16"}
+
+
+def _without_other(options: Options) -> Mapping[str, Any]:
+    return {_precisions(options)["implied"]: False}
+
+
+def _keeps_best_unjudged(options: Options) -> bool:
+    """Without validation data nothing is evaluated, whatever eval_strategy says."""
+    if not options["load_best_model_at_end"] or evaluates(options):
+        return False
+    saved = options["save_strategy"]
+    both = options.is_given("eval_strategy") and options.is_given("save_strategy")
+    if both and options["eval_strategy"] != saved:
+        return False  # told with the strategies
+    return saved not in ("no", "best")
+
+
+def _schedules_unjudged(options: Options) -> bool:
+    if options["eval_strategy"] == "no":
+        return False  # told with the strategy
+    judged = options["lr_scheduler_type"] in ("reduce_lr_on_plateau", "greedy")
+    return judged and not evaluates(options)
 
 
 def _no_zero_section(options: Options) -> bool:
@@ -88,7 +152,7 @@ def _no_zero_section(options: Options) -> bool:
     document = options.run.deepspeed
     if asked is None or given is None or document is None or not isinstance(given.value, str):
         return False
-    return not _SHORTCUT.fullmatch(given.value) and document.get("zero_optimization") is None
+    return given.value not in _SHORTCUTS and document.get("zero_optimization") is None
 
 
 def _uneven_gpus(options: Options) -> bool:
@@ -208,6 +272,88 @@ REFUSALS: tuple[Refusal, ...] = (
         ),
         Text("邮件通知需要全部四项", "notification by email needs all four"),
         since="3.12.6",
+        groups=SFT,
+    ),
+    Refusal(
+        "unknown-shortcut",
+        f"{_SFT}, SftArguments._init_deepspeed",
+        ("deepspeed",),
+        _unknown_shortcut("deepspeed"),
+        Text(
+            f"deepspeed 设为 {'、'.join(_SHORTCUTS)} 之一，或 JSON 文件",
+            f"write deepspeed={', '.join(_SHORTCUTS[:-1])} or {_SHORTCUTS[-1]}, or a JSON file",
+        ),
+        Text("没有名为 {deepspeed} 的配置", "there is no configuration {deepspeed}"),
+        groups=SFT,
+    ),
+    Refusal(
+        "unknown-teacher-shortcut",
+        "swift/arguments/rlhf_args.py, RLHFArguments._init_teacher_deepspeed",
+        ("teacher_deepspeed",),
+        _unknown_shortcut("teacher_deepspeed"),
+        Text(
+            f"teacher_deepspeed 设为 {'、'.join(_SHORTCUTS)} 之一，或 JSON 文件",
+            f"write teacher_deepspeed={', '.join(_SHORTCUTS[:-1])} or {_SHORTCUTS[-1]}, "
+            "or a JSON file",
+        ),
+        Text(
+            "没有名为 {teacher_deepspeed} 的配置", "there is no configuration {teacher_deepspeed}"
+        ),
+        groups=("rlhf",),
+    ),
+    Refusal(
+        "unknown-fsdp",
+        f"{_SFT}, SftArguments._init_fsdp",
+        ("fsdp",),
+        _unknown_fsdp,
+        Text("fsdp 设为 fsdp2，或 JSON 文件", "write fsdp=fsdp2, or a JSON file"),
+        Text("没有名为 {fsdp} 的配置", "there is no configuration {fsdp}"),
+        write=setting(fsdp="fsdp2"),
+        since="3.12.6",
+        groups=SFT,
+    ),
+    Refusal(
+        "precision-of-the-weights",
+        "swift/arguments/base_args/model_args.py, ModelArguments._init_mixed_precision",
+        ("bf16", "fp16", "torch_dtype"),
+        _other_precision,
+        Text("去掉 {written}，或设 {implied}=false", "drop {written}, or write {implied}=false"),
+        Text(
+            "torch_dtype={torch_dtype} 会启用 {implied}，与 {written} 冲突",
+            "torch_dtype={torch_dtype} turns {implied} on, and fp16 and bf16 exclude each other",
+        ),
+        write=_without_other,
+        figures=_precisions,
+        groups=SFT,
+    ),
+    Refusal(
+        "best-model-unjudged",
+        "transformers/training_args.py, TrainingArguments.__post_init__",
+        ("load_best_model_at_end",),
+        _keeps_best_unjudged,
+        Text(
+            "设置 val_dataset 或 split_dataset_ratio，或去掉 load_best_model_at_end",
+            "give val_dataset or split_dataset_ratio, or drop load_best_model_at_end",
+        ),
+        Text("没有验证数据就不评估", "without validation data nothing is evaluated"),
+        since="3.8.3",
+        groups=SFT,
+    ),
+    Refusal(
+        "schedule-unjudged",
+        "transformers/training_args.py, TrainingArguments.__post_init__",
+        ("lr_scheduler_type",),
+        _schedules_unjudged,
+        Text(
+            "设置 val_dataset 或 split_dataset_ratio，或换用其他学习率调度",
+            "give val_dataset or split_dataset_ratio, or take another schedule",
+        ),
+        Text(
+            "lr_scheduler_type={lr_scheduler_type} 按评估结果调整学习率，没有验证数据就不评估",
+            "lr_scheduler_type={lr_scheduler_type} follows the evaluation, and without validation "
+            "data there is none",
+        ),
+        since="3.8.3",
         groups=SFT,
     ),
     Refusal(
