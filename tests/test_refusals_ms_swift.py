@@ -950,3 +950,41 @@ def test_the_message_says_what_to_write_and_the_change_writes_it(tmp_path: Path)
     assert found.change is not None
     assert found.change.text == "--vllm_mode colocate"
     assert found.change.edits
+
+
+# --- what TrainingArguments get of ms-swift ---
+
+
+@pytest.mark.parametrize(
+    ("flags", "instruction"),
+    [
+        ("--save_steps 1.5", "give save_steps a whole number"),
+        ("--lr_scheduler_type reduce_lr_on_plateau --eval_strategy no", "set eval_strategy"),
+        (
+            "--load_best_model_at_end true --split_dataset_ratio 0.01 --eval_steps 300",
+            "make save_steps",
+        ),
+    ],
+)
+def test_training_arguments_refuse_what_ms_swift_hands_on(
+    flags: str, instruction: str, tmp_path: Path
+) -> None:
+    (found,) = findings(runs_of(tmp_path, {"train.sh": f"{SFT} {flags}\n"}), "GPU024")
+    assert found.message.startswith(instruction)
+    assert "Transformers" in found.message
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--fsdp fsdp2",
+        "--load_best_model_at_end true --split_dataset_ratio 0.01",
+        "--load_best_model_at_end true --split_dataset_ratio 0.01 --save_steps 300",
+        "--dataloader_prefetch_factor 4",
+        "--eval_strategy steps --logging_steps 10",
+        "--warmup_ratio 0.05",
+        "--lr_scheduler_type reduce_lr_on_plateau --val_dataset v.jsonl",
+    ],
+)
+def test_what_ms_swift_fills_in_is_taken(flags: str, tmp_path: Path) -> None:
+    assert findings(runs_of(tmp_path, {"train.sh": f"{SFT} {flags}\n"}), "GPU024") == []

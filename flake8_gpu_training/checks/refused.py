@@ -11,7 +11,7 @@ from flake8_gpu_training.checks.base import Change, Check, Example, Impact, Prio
 from flake8_gpu_training.checks.changes import write, write_in_call
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.frameworks.accepted import Part
-from flake8_gpu_training.frameworks.refusals import refusals_of
+from flake8_gpu_training.frameworks.refusals import handed_on, refusals_of
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -22,9 +22,10 @@ def _refused(run: Run) -> Iterator[Fault]:
         if use.options is None:
             continue
         for part in use.accepted.parts:
+            options = handed_on(use.options, part.distribution)
             for rule in refusals_of(part.distribution):
-                if rule.concerns(part.group, part.at_hand.version) and rule.refuses(use.options):
-                    yield _fault(run, use, use.options, rule, part)
+                if rule.concerns(part.group, part.at_hand.version) and rule.refuses(options):
+                    yield _fault(run, use, options, rule, part)
 
 
 def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> Fault:

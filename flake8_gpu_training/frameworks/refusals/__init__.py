@@ -6,9 +6,10 @@ One module a distribution, named as its table (``-`` as ``_``); each declares ``
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from importlib import import_module
 
-from flake8_gpu_training.frameworks.refusals.base import Refusal
+from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
 
 _MODULES = frozenset(
     {
@@ -38,3 +39,13 @@ def refusals_of(distribution: str) -> tuple[Refusal, ...]:
 def all_refusals() -> dict[str, tuple[Refusal, ...]]:
     """The rules of every distribution that has some."""
     return {name: refusals_of(name) for name in sorted(_MODULES)}
+
+
+def handed_on(options: Options, distribution: str) -> Options:
+    """``options`` as the classes of ``distribution`` get them of the program that is run."""
+    program = options.accepted.parts[0].distribution
+    if program != "ms-swift" or distribution == program:
+        return options
+    from flake8_gpu_training.frameworks.refusals.ms_swift.filled import FILLED
+
+    return replace(options, filled=FILLED)

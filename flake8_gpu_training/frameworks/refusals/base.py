@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.facts import Location, Origin, Setting, known
@@ -33,7 +33,8 @@ class Options:
     """What a program or constructor is given, over its defaults in the release at hand.
 
     ``own``: names whose defaults a class of the project may replace. ``is_open``: more may be
-    given by a road that was not read, so what is not given is not known.
+    given by a road that was not read, so what is not given is not known. ``filled``: what a
+    program makes of values before it hands them on.
     """
 
     given: Mapping[str, Setting]
@@ -41,9 +42,12 @@ class Options:
     run: Run
     own: frozenset[str] = frozenset()
     is_open: bool = False
+    filled: Mapping[str, Callable[[Options], Any]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         """The value as the program has it after parsing; raises UndecidedError when not known."""
+        if name in self.filled:
+            return self.filled[name](replace(self, filled={}))
         setting = self.given.get(name)
         parameter = self.accepted.parameters.get(name)
         if setting is not None:

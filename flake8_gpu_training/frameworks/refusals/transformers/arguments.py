@@ -23,11 +23,6 @@ def evaluation(options: Options) -> str:
     return str(options[former])
 
 
-def leaves_alone(options: Options) -> bool:
-    """Whether a program gives TrainingArguments what it is given itself: ms-swift fills in."""
-    return options.run.framework != "swift"
-
-
 # --- steps ----------------------------------------------------------------------------
 
 
@@ -36,7 +31,7 @@ def _logs_at_no_step(options: Options) -> bool:
 
 
 def _evaluates_at_no_step(options: Options) -> bool:
-    if not leaves_alone(options) or evaluation(options) != "steps" or options["eval_steps"]:
+    if evaluation(options) != "steps" or options["eval_steps"]:
         return False
     logged: bool = options["logging_steps"] > 0
     return not logged and not _logs_at_no_step(options)
@@ -83,8 +78,7 @@ def _both_written(options: Options) -> bool:
 
 def _keeps_the_best_by_steps(options: Options) -> bool:
     return bool(
-        leaves_alone(options)
-        and options["load_best_model_at_end"] is True
+        options["load_best_model_at_end"] is True
         and evaluation(options) == "steps"
         and options["save_strategy"] == "steps"
         and not _both_written(options)
