@@ -1270,6 +1270,47 @@ def test_where_a_library_has_the_loop_the_code_s_silence_proves_nothing(
     assert _value(run, "tuning") == ("full" if silence == 1 else "unknown")
 
 
+SHARED_OUT = """\
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch.utils.data import BatchSampler, DataLoader
+
+from samplers import ByLength
+
+
+def main():
+    accelerator = Accelerator()
+    size = {size}
+    sampler = {sampler}(torch.utils.data.RandomSampler(data), size, drop_last=True)
+    loader = DataLoader(data, {given})
+    model = accelerator.prepare(torch.nn.Linear(2, 2))
+    for batch in loader:
+        accelerator.backward(model(batch).sum())
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "sampler", "given", "batch"),
+    [
+        ("256 // accelerator.num_processes", "BatchSampler", "batch_size=size", 64),
+        ("int(np.round(256 / accelerator.num_processes))", "BatchSampler", "batch_size=size", 64),
+        ("256 // accelerator.num_processes", "BatchSampler", "batch_sampler=sampler", 64),
+        ("256 // accelerator.num_processes", "ByLength", "batch_sampler=sampler", "unknown"),
+        ("256 // accelerator.local_process_index", "BatchSampler", "batch_size=size", "unknown"),
+    ],
+)
+def test_a_batch_is_shared_out_among_the_processes_that_are_launched(
+    run_of: MakeRun, size: str, sampler: str, given: str, batch: Any
+) -> None:
+    code = SHARED_OUT.format(size=size, sampler=sampler, given=given)
+    run = run_of({"train.py": code}, "accelerate launch --num_processes 4 train.py")
+    assert _value(run, "micro_batch_size") == batch
+
+
 # --- Hydra: folders and classes that are put together ---------------------------------------
 
 STARTED_BY_CONFIGURATION = """\

@@ -787,17 +787,29 @@ def loading(run: Run) -> dict[str, Setting]:
         if setting is not None:
             found[name] = setting
     found.update(_prefetch(loaders, found.get("dataloader_workers")))
-    sizes = [_size_of(call) for call in loaders]
+    sizes = [_size_of(run, call) for call in loaders]
     if len(loaders) == 1 and sizes[0] is not None and _is_size(sizes[0].value):
         found["micro_batch_size"] = _given("micro_batch_size", sizes[0].value, loaders[0], sizes[0])
     return found
 
 
-def _size_of(loader: Call) -> Optional[Argument]:
-    """The batch size a loader is given; a batch sampler makes batches of its own."""
-    if _keyword(loader, "batch_sampler", position=4) is not None:
-        return None
-    return _keyword(loader, "batch_size", position=1)
+def _size_of(run: Run, loader: Call) -> Optional[Argument]:
+    """The batch size a loader is given, or PyTorch's ``BatchSampler`` that it is given.
+
+    Any other batch sampler makes batches of its own.
+    """
+    sampler = _keyword(loader, "batch_sampler", position=4)
+    if sampler is None:
+        return _keyword(loader, "batch_size", position=1)
+    made = [
+        call
+        for file in run.python
+        for call in file.calls
+        if call.method == "BatchSampler"
+        and call.name.startswith("torch.")
+        and (call.assigned_to, call.scope) == (sampler.text, loader.scope)
+    ]
+    return _keyword(made[0], "batch_size", position=1) if len(made) == 1 else None
 
 
 def _is_size(value: Any) -> bool:

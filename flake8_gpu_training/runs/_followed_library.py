@@ -329,6 +329,17 @@ def _world_size(follower: Follower, given: Given, text: str) -> Any:
     return Unknown(text) if size is None or given.positional else size
 
 
+def _accelerator(follower: Follower, given: Given, text: str) -> Any:
+    """Accelerate's ``Accelerator``: what a program reads from it to share out a batch."""
+    made = Table(is_open=True)
+    if follower.world.world_size is not None:
+        made.put("num_processes", follower.world.world_size)
+    for name in ("gradient_accumulation_steps", "mixed_precision"):
+        if name in given.keywords:
+            made.put(name, given.keywords[name])
+    return made
+
+
 def _set_environment(follower: Follower, given: Given, text: str) -> Any:
     name = bare(given.get(0, "key"))
     if isinstance(name, str) and follower.environ(name) is None and not follower.doubt:
@@ -466,7 +477,11 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
     "math.floor": _converted(math.floor),
     "math.log": _converted(math.log),
     "math.log2": _converted(math.log2),
+    "numpy.round": _converted(round),
+    "numpy.ceil": _converted(math.ceil),
+    "numpy.floor": _converted(math.floor),
     "torch.distributed.get_world_size": _world_size,
+    "accelerate.Accelerator": _accelerator,
     "range": _range,
     "list": _sequence,
     "tuple": _sequence,
