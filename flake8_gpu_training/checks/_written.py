@@ -138,9 +138,11 @@ def uses(run: Run) -> Iterator[Use]:
         settings = (*run.settings.values(), *run.overridden)
         as_flags = run.framework == "swift"
         given = _by_parameter(run.settings, accepted, as_flags)
+        written = _given(run, settings)
+        written = _as_flags(written) if as_flags else written
         yield Use(
             accepted,
-            tuple(_as_flags(_given(run, settings)) if as_flags else _given(run, settings)),
+            () if accepted.keeps_others else tuple(written),
             through_flags=as_flags,
             as_defaults=accepted.parts[0].distribution == "trl",
             options=Options(given, accepted, run, is_open=run.is_open),

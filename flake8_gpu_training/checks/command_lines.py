@@ -155,11 +155,27 @@ def _of_flag(run: Run, use: Use, written: Written) -> Iterator[Fault]:
     if parameter is None:
         return
     value = written.setting.value
-    if value is True and not written.setting.text:
+    if use.accepted.bare_switches and parameter.types == ("bool",):
+        if written.setting.text:
+            yield _switch(written, _parser(use))
+    elif value is True and not written.setting.text:
         if _needs_value(use, parameter) and not _may_be_followed(run, written):
             yield _valueless_flag(use, written, parameter)
     elif _is_one_word(parameter) and _is_list_of_words(value):
         yield _stray(use, written, value)
+
+
+def _switch(written: Written, title: str) -> Fault:
+    flag, text = written.raw, written.setting.text
+    is_off = text.strip("'\"").lower() == "false"
+    mend = f"drop {flag} {text}" if is_off else f"write {flag} alone"
+    return Fault(
+        written.location,
+        f"{mend}: it is a switch, and {title} stops at {text!r} behind it",
+        Text(f"{flag} 是开关，不接受 {text}", f"{flag} is a switch and takes no {text!r}"),
+        Text(f"删除 {flag} {text}" if is_off else f"只写 {flag}", mend),
+        None if is_off else Change("bash", flag),
+    )
 
 
 def _is_list_of_words(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,10 @@ TITLES: Mapping[str, str] = {
     "flow-factory": "Flow-Factory",
     "videox-fun": "VideoX-Fun",
 }
+
+
+_ALIKE = 0.85
+"""How much of a misspelt name agrees with the real one (difflib's ratio)."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +87,16 @@ class Accepted:
 
     ``completes``: argparse takes a unique beginning of a flag for the flag. ``extra``: names
     that are taken beside those of the tables. ``keeps_others``: it refuses no name.
+    ``keeps_unlike``: a name is known to be wrong only where it is like a real one.
+    ``bare_switches``: what is true or false takes no value behind its flag.
     """
 
     parts: tuple[Part, ...]
     completes: bool = False
     extra: frozenset[str] = frozenset()
     keeps_others: bool = False
+    keeps_unlike: bool = False
+    bare_switches: bool = False
 
     @property
     def title(self) -> str:
@@ -104,7 +113,9 @@ class Accepted:
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
         known = name in self.extra or self.parameter(name, flag=flag) is not None
-        return known or self.keeps_others
+        if known or self.keeps_others or not self.keeps_unlike:
+            return known or self.keeps_others
+        return not difflib.get_close_matches(name, self.parameters, 1, _ALIKE)
 
     def parameter(self, name: str, *, flag: bool = False) -> Optional[Parameter]:
         """The parameter that ``name`` sets."""
@@ -163,6 +174,8 @@ def accepted_by(run: Run) -> Optional[Accepted]:
         return _llamafactory(run)
     if run.framework == "flow_factory":
         return _flow_factory(run)
+    if run.framework == "videox_fun":
+        return _videox_fun(run)
     return _trl(run) if run.framework == "hf_trainer" else None
 
 
@@ -243,17 +256,43 @@ def _flow_factory(run: Run) -> Optional[Accepted]:
     It is on no package index, so that a state of its source other than the one that was read
     is the rule: what depends on that, a rule asks itself (``Run.unreleased``).
     """
-    table = table_of("flow-factory")
-    if table is None:
+    found = _state(run, "flow-factory")
+    if found is None:
         return None
-    newest = len(table.versions) - 1
-    found = at_hand(run, "flow-factory") or AtHand(table, table.versions[newest], (newest,))
     kind = run.settings.get("train.trainer_type")
     algorithm = str(kind.value if kind is not None else "grpo").lower().removesuffix("-guard")
     names = found.table.groups.keys()
     train = f"train {algorithm}" if f"train {algorithm}" in names else "train"
     parts = [Part(found, "config"), *(Part(found, name, f"{name}.") for name in _SECTIONS)]
     return Accepted((*parts, Part(found, train, "train.")), keeps_others=True)
+
+
+def _state(run: Run, distribution: str) -> Optional[AtHand]:
+    """The release at hand, else the state of the source that was read."""
+    table = table_of(distribution)
+    if table is None:
+        return None
+    newest = len(table.versions) - 1
+    return at_hand(run, distribution) or AtHand(table, table.versions[newest], (newest,))
+
+
+_VIDEOX_SCRIPT = re.compile(r"(?:.*/)?scripts/([\w.]+/train\w*)\.py")
+
+
+def _videox_fun(run: Run) -> Optional[Accepted]:
+    """What its script takes. A checkout has the script itself, whose parser is read instead;
+    that of another place may be a newer one."""
+    words = [word.text for word in run.command.words] if run.command is not None else []
+    scripts = (match for word in words if (match := _VIDEOX_SCRIPT.fullmatch(word)) is not None)
+    group = next((match[1] for match in scripts), "")
+    found = _state(run, "videox-fun")
+    if found is None or group not in found.table.groups:
+        return None
+    parts = (Part(found, group), Part(found, "common"))
+    if "videox-fun" in run.unreleased or run.python:
+        return Accepted(parts, keeps_others=True)
+    others = frozenset(name for one in found.table.groups for name in found.table.parameters(one))
+    return Accepted(parts, True, others, keeps_unlike=True, bare_switches=True)
 
 
 _TRL: Mapping[str, tuple[str, str]] = {

@@ -20,6 +20,7 @@ _MODULES = frozenset(
         "peft",
         "torch",
         "transformers",
+        "videox_fun",
     }
 )
 """Distributions that have a module of rules."""
