@@ -50,8 +50,17 @@ def is_launch_unread(run: Run) -> bool:
 
 
 def is_bare_launch(options: Mapping[str, Setting]) -> bool:
-    """Whether a launch says nothing itself; what an unread file may say is no flag."""
-    return not any(setting.location is not None for setting in options.values())
+    """Whether a launch says nothing itself; what an unread file may say is no flag.
+
+    How the program is named (``-m``) and the port say nothing of how it is distributed.
+    """
+    return not any(
+        setting.location is not None and name not in _SAYS_NOTHING
+        for name, setting in options.items()
+    )
+
+
+_SAYS_NOTHING = frozenset({"m", "module", "no_python", "q", "quiet", "main_process_port"})
 
 
 def _ddp(value: bool, source: Setting, note: str) -> Setting:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
-from flake8_gpu_training.frameworks import megatron, mmengine, verl
+from flake8_gpu_training.frameworks import axolotl, megatron, mmengine, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.accumulation import (
     accumulation_by_hand,
@@ -220,9 +220,11 @@ def _keyword(call: Call, *names: str, position: int = -1) -> Optional[Argument]:
 
 
 def _dialect(run: Run) -> Mapping[str, Spelling]:
-    """The flags of Megatron-LM and verl, which no framework of ours is."""
+    """The parameters of Megatron-LM, axolotl and verl, which no framework of ours is."""
     if megatron.is_megatron_lm(run):
         return megatron.SPELLINGS
+    if axolotl.is_axolotl(run):
+        return axolotl.SPELLINGS
     trainer = verl.trainer_of(run)
     return verl.spellings(trainer) if trainer else {}
 
@@ -240,6 +242,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         found.update(megatron.practices(run))
     elif trainer:
         found.update(verl.practices(run, trainer))
+    elif axolotl.is_axolotl(run):
+        found.update(axolotl.practices(run))
     elif mmengine.is_mmengine(run):
         found.update(mmengine.practices(run))
     # What a flag of the program says is no guess from its code.
