@@ -946,10 +946,24 @@ def test_what_is_not_known_is_not_told(tail: str, tmp_path: Path) -> None:
 def test_the_message_says_what_to_write_and_the_change_writes_it(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, {"train.sh": f"{GRPO} --reward_funcs format --use_vllm true\n"})
     (found,) = findings(runs, "GPU024")
-    assert found.message.startswith("write vllm_mode=colocate, or server with its host: ")
+    assert found.message.startswith("write vllm_mode=colocate: ")
     assert found.change is not None
     assert found.change.text == "--vllm_mode colocate"
     assert found.change.edits
+
+
+def test_a_server_that_is_named_is_the_mode(tmp_path: Path) -> None:
+    flags = "--reward_funcs format --use_vllm true --vllm_server_host 10.0.0.1"
+    (found,) = findings(runs_of(tmp_path, {"train.sh": f"{GRPO} {flags}\n"}), "GPU024")
+    assert found.message.startswith("write vllm_mode=server: ")
+
+
+def test_a_script_of_an_older_release_is_not_judged_by_newer_rules(tmp_path: Path) -> None:
+    flags = "--reward_funcs format --use_vllm true --num_infer_workers 1"
+    old = {"train.sh": f"{GRPO} {flags}\n"}
+    assert findings(runs_of(tmp_path / "old", old), "GPU024") == []
+    pinned = {**old, "requirements.txt": "ms-swift==4.6.0\n"}
+    assert len(findings(runs_of(tmp_path / "pinned", pinned), "GPU024")) == 1
 
 
 # --- what TrainingArguments get of ms-swift ---

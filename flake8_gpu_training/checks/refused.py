@@ -11,6 +11,7 @@ from flake8_gpu_training.checks.base import Change, Check, Example, Impact, Prio
 from flake8_gpu_training.checks.changes import write, write_in_call
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.frameworks.accepted import Part
+from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.refusals import handed_on, refusals_of
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.language import Text
@@ -24,8 +25,26 @@ def _refused(run: Run) -> Iterator[Fault]:
         for part in use.accepted.parts:
             options = handed_on(use.options, part.distribution)
             for rule in refusals_of(part.distribution):
-                if rule.concerns(part.group, part.at_hand.version) and rule.refuses(options):
+                if not rule.concerns(part.group, part.at_hand.version):
+                    continue
+                if rule.refuses(options) and not _is_newer(rule, use, part):
                     yield _fault(run, use, options, rule, part)
+
+
+def _is_newer(rule: Refusal, use: Use, part: Part) -> bool:
+    """Whether what is written is for a release older than the rule, and none is pinned: GPU007
+    asks for that release or for other names."""
+    if not rule.since or part.at_hand.pinned:
+        return False
+    unknown = (one for one in use.written if use.parameter(one) is None)
+    former = (use.accepted.history(one.name) for one in unknown)
+    return any(
+        one is not None
+        and one.is_former
+        and one.part.distribution == part.distribution
+        and parsed(one.last) < parsed(rule.since)
+        for one in former
+    )
 
 
 def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> Fault:

@@ -35,6 +35,12 @@ def _engine_without_mode(options: Options) -> bool:
     return _generates(options) and options["vllm_mode"] is None and bool(options["use_vllm"])
 
 
+def _mode(options: Options) -> Mapping[str, Any]:
+    """The mode that is meant: a server where its address is given."""
+    served = options.is_given("vllm_server_host") or options.is_given("vllm_server_base_url")
+    return {"vllm_mode": "server" if served else "colocate"}
+
+
 def _server_of_nowhere(options: Options) -> bool:
     if not _generates(options) or not options["use_vllm"] or options["vllm_mode"] != "server":
         return False
@@ -91,12 +97,10 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_ARGUMENTS}._init_rollout",
         ("use_vllm", "vllm_mode"),
         _engine_without_mode,
-        Text(
-            "vllm_mode 设为 colocate，或 server 并给出地址",
-            "write vllm_mode=colocate, or server with its host",
-        ),
+        Text("vllm_mode 设为 {vllm_mode}", "write vllm_mode={vllm_mode}"),
         Text("use_vllm 需要 vllm_mode", "use_vllm needs a vllm_mode"),
-        write=setting(vllm_mode="colocate"),
+        write=_mode,
+        figures=_mode,
         since="3.11.3",
         groups=RLHF,
     ),
