@@ -1998,3 +1998,58 @@ def test_arguments_that_derive_from_a_class_out_of_sight_have_its_defaults(
         "own, args =", f"@dataclass\nclass Both({bases}):\n    more: int = 1\n\n\n(args,) ="
     )
     assert _value(run_of({"train.py": code}, "python train.py"), "micro_batch_size") == batch
+
+
+# --- a model that goes through code out of sight -------------------------------------------------
+
+HANDED = """\
+import timm
+import torch
+from elsewhere import summary, wrapped
+from {place} import own
+
+model = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+{line}
+for batch in torch.ones(8, 2, 2).cuda():
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "is_known"),
+    [
+        ("pass", True),
+        ("summary(model)", True),
+        ("averaged = wrapped(model)", True),
+        ("model = timm.layers.convert_sync_batchnorm(model)", True),
+        ("model = own(model)", True),
+        ("model = wrapped(model)", False),
+        ("model, optimizer = wrapped(model=model, optimizer=optimizer)", False),
+    ],
+)
+def test_a_model_that_comes_back_from_code_out_of_sight_may_be_changed(
+    run_of: MakeRun, line: str, is_known: bool
+) -> None:
+    files = {
+        "train.py": HANDED.format(line=line, place="helpers"),
+        "helpers.py": "import torch\n\n\ndef own(model):\n    return model\n",
+    }
+    run = run_of(files, "torchrun --nproc_per_node 4 train.py")
+    found = [_value(run, name) for name in ("precision", "tuning", "zero_stage", "fsdp")]
+    assert found == (["fp32", "full", 0, "none"] if is_known else ["unknown"] * 4)
+
+
+def test_a_model_from_the_hub_that_comes_back_changed_has_no_known_tuning(run_of: MakeRun) -> None:
+    code = """\
+from elsewhere import adapted
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("org/model")
+{line}
+Trainer(model=model, args=TrainingArguments("out")).train()
+"""
+    for line, tuning in (("pass", "full"), ("model = adapted(model, rank=8)", "unknown")):
+        run = run_of({"train.py": code.format(line=line)}, "python train.py")
+        assert _value(run, "tuning") == tuning

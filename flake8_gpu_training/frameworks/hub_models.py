@@ -381,7 +381,7 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
     if run.is_open or run.single_file or not run.python or "swift" in set(_modules(run)):
         return
     if any(is_model_load(call) for call in calls) and not _is_adapted(calls):
-        left_open = _adapted_by_itself(calls) or frozen(run)
+        left_open = _adapted_by_itself(calls) or frozen(run) or _elsewhere(run)
         if left_open is not None:
             found["tuning"] = left_open
         else:
@@ -443,6 +443,14 @@ def _adapted_by_itself(calls: list[Call]) -> Optional[Setting]:
             reason = f"what {call.method} does is not followed"
             return Setting("tuning", Unknown(reason, ("lora",)), call.location, Origin.CONSTRUCTOR)
     return None
+
+
+def _elsewhere(run: Run) -> Optional[Setting]:
+    """The tuning of a model that goes through code which is out of sight."""
+    if run.handed_over is None:
+        return None
+    reason = "the model goes through code that is not followed"
+    return Setting("tuning", Unknown(reason), run.handed_over, Origin.CONSTRUCTOR)
 
 
 def _asks_trl(call: Call) -> bool:

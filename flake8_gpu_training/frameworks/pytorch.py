@@ -142,6 +142,7 @@ class _Program:
             bool(mentions)
             and all(m is not None for m in mentions)
             and not run.is_open
+            and run.handed_over is None
             and run.kind is RunKind.TRAIN
             and not any(file.problems for file in run.python)
             and self._has_loop()

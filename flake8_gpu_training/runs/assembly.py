@@ -41,6 +41,7 @@ from flake8_gpu_training.runs.configured import (
     with_configuration,
 )
 from flake8_gpu_training.runs.following import Outcome
+from flake8_gpu_training.runs.handing import handed_over
 from flake8_gpu_training.runs.hydra import Composition, composed
 from flake8_gpu_training.runs.launchers import Launch, of_training, of_unseen, without_values
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
@@ -702,6 +703,7 @@ class Assembly:
             refused=parts.refused,
             unexported=self._unexported(command),
             is_open=parts.is_open or _is_cut_short(command, problems),
+            handed_over=None if single_file else handed_over(parts.python, self.reach),
             single_file=single_file,
         )
         return with_profile(run)

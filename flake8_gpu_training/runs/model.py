@@ -288,6 +288,9 @@ class Run:
     """Words of the command at which the script's own parser stops."""
     mounts: tuple[Mount, ...] = ()
     is_open: bool = False
+    handed_over: Optional[Location] = None
+    """Where the model goes through code that is out of sight: it may come back sharded, cast,
+    frozen or with adapters."""
     primary: bool = False
     single_file: bool = False
     """Seen by flake8 alone: launcher and other files are out of sight."""
