@@ -2053,3 +2053,61 @@ Trainer(model=model, args=TrainingArguments("out")).train()
     for line, tuning in (("pass", "full"), ("model = adapted(model, rank=8)", "unknown")):
         run = run_of({"train.py": code.format(line=line)}, "python train.py")
         assert _value(run, "tuning") == tuning
+
+
+NAMED_TYPE = """\
+import argparse
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--dtype", default="{default}")
+args = parser.parse_args()
+model = torch.nn.Linear(2, 2).cuda().to(getattr(torch, args.dtype))
+for batch in torch.ones(8, 2, 2).cuda():
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision"),
+    [("", "fp32"), ("--dtype bfloat16", "unknown"), ("--dtype half", "unknown")],
+)
+def test_a_type_that_a_flag_names_is_not_taken_for_none(
+    run_of: MakeRun, flags: str, precision: str
+) -> None:
+    files = {"train.py": NAMED_TYPE.format(default="float32")}
+    assert _value(run_of(files, f"python train.py {flags}"), "precision") == precision
+
+
+ACCUMULATING = """\
+import torch
+from accelerate import Accelerator
+
+accelerator = Accelerator({arguments})
+model, optimizer, loader = accelerator.prepare(torch.nn.Linear(2, 2), optimizer, loader)
+for batch in loader:
+    with accelerator.accumulate(model):
+        accelerator.backward(model(batch))
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "launch", "steps"),
+    [
+        ("", "accelerate launch --num_processes 4", 1),
+        ("gradient_accumulation_steps=4", "accelerate launch --num_processes 4", 4),
+        ("gradient_accumulation_plugin=made()", "accelerate launch --num_processes 4", "unknown"),
+        ("**made()", "accelerate launch --num_processes 4", "unknown"),
+        ("", "accelerate launch --config_file /absent/x.yaml", "unknown"),
+        ("", "accelerate launch", "unknown"),
+    ],
+)
+def test_accelerate_accumulates_one_step_unless_it_is_told(
+    run_of: MakeRun, arguments: str, launch: str, steps: Any
+) -> None:
+    files = {"train.py": ACCUMULATING.format(arguments=arguments)}
+    run = run_of(files, f"{launch} train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps

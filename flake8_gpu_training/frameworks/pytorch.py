@@ -310,6 +310,8 @@ def _precision(
         return {"precision": practice("precision", value, weights)}
     if program.is_launch_open() or (weights is not None and weights.value != "fp32"):
         return {}
+    if any(_is_half(setting.value) for setting in program.run.settings.values()):
+        return {}
     if program.silent(*_half_words(program)) and program.is_on_cuda():
         cast = program.first("autocast")
         off = _keyword(cast, "enabled") if cast is not None else None
@@ -322,6 +324,11 @@ def _precision(
         note = "accelerate: Accelerator(mixed_precision=None) is no"
         return _absent("precision", "fp32", note)
     return {}
+
+
+def _is_half(value: Any) -> bool:
+    """Whether a setting names a type of 16 bits: ``getattr(torch, args.dtype)`` may use it."""
+    return isinstance(value, str) and dtype(value) in ("bf16", "fp16", "fp8")
 
 
 def _half_words(program: _Program) -> tuple[str, ...]:
@@ -936,7 +943,23 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
         return {name: several}
     if program.silent(*_ACCUMULATION_WORDS, "deepspeed") and not program.is_launch_open():
         return _absent(name, 1, "no gradient accumulation in the code")
-    return {}
+    return _accumulated_by_accelerate(program, found)
+
+
+def _accumulated_by_accelerate(
+    program: _Program, found: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """``accelerator.accumulate(model)`` of an Accelerator that is told of no accumulation."""
+    made = program.accelerator()
+    stage = found.get("zero_stage")
+    if made is None or made.is_open or program.first("accumulate") is None:
+        return {}
+    if program.run.is_open or program.is_launch_open() or stage is None or stage.value != 0:
+        return {}
+    if _keyword(made, "gradient_accumulation_plugin") is not None:
+        return {}
+    note = "accelerate 1.15 accelerator.py: gradient_accumulation_steps 1 unless set"
+    return _absent("gradient_accumulation_steps", 1, note)
 
 
 def _clipping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
