@@ -502,3 +502,12 @@ def test_flags_that_are_not_known_are_not_told(unsure: str, tmp_path: Path) -> N
 def test_a_flag_that_the_launcher_does_not_know(tmp_path: Path) -> None:
     (message,) = launched(tmp_path, "--num_gpu=4 --includes=h1", "GPU005")
     assert message.startswith("write include: DeepSpeed 0.19.8 has no parameter includes")
+
+
+def test_a_type_that_an_older_release_lacks_is_of_medium_priority(tmp_path: Path) -> None:
+    config = section("fp16", min_loss_scale=0.5)
+    (pinned,) = found(tmp_path / "a", config, "GPU008")
+    (open_,) = found(tmp_path / "b", config, "GPU008", version="")
+    assert pinned.priority is None
+    assert open_.priority is not None
+    assert open_.priority.value == "medium"

@@ -165,8 +165,13 @@ def uses(run: Run) -> Iterator[Use]:
         yield Use(launch, long, f"{name} refuses it", options=options)
     keys = configured(run)
     if keys is not None and run.accelerate is not None:
-        entries = document_settings(run.accelerate).values()
-        yield Use(keys, tuple(_given(run, entries)), "accelerate refuses the file")
+        entries = document_settings(run.accelerate)
+        yield Use(
+            keys,
+            tuple(_given(run, entries.values())),
+            "accelerate refuses the file",
+            options=Options(entries, keys, run),
+        )
     yield from _of_deepspeed(run)
     for call, known_to_it in constructed(run):
         keywords = tuple(_of_call(call))

@@ -619,7 +619,7 @@ def _attention_fault(location: Location, run: Run, reason: str) -> Fault:
 
 def _parallel_sizes(run: Run) -> Iterator[Fault]:
     world = ranks(run)
-    if world is None or run.kind is not RunKind.TRAIN:
+    if world is None or run.kind is not RunKind.TRAIN or _may_be_more(run):
         return
     product, largest = 1, None
     for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
@@ -635,6 +635,14 @@ def _parallel_sizes(run: Run) -> Iterator[Fault]:
         f"make the parallel sizes divide the ranks: {product} does not divide {world}",
         Text(f"并行度 {product} 不能整除 {world} 个进程", f"{product} does not divide {world}"),
         Text(f"调整并行度，使乘积整除 {world}", f"choose sizes that divide {world}"),
+    )
+
+
+def _may_be_more(run: Run) -> bool:
+    """Whether one process is only what a launcher starts when nobody says more to it."""
+    launcher = run.launcher
+    return launcher.is_open or (
+        launcher.name in ("python", "torchrun") and not launcher.processes.explicit
     )
 
 

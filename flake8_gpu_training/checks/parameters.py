@@ -349,7 +349,19 @@ def _refused_by_models(run: Run) -> Iterator[Fault]:
                     f"{written.name} takes {wanted}, not {shown}",
                 ),
                 Text(f"改为 {wanted} 值", f"give {written.name} {kind}"),
+                priority=None if _always_refused(use, parameter, written) else Priority.MEDIUM,
             )
+
+
+def _always_refused(use: Use, parameter: Parameter, written: Written) -> bool:
+    """Whether each release that may be installed declares the parameter with this type."""
+    part = use.accepted.parts[0]
+    table = part.at_hand.table
+    declared = (
+        table.parameters(part.group, table.versions[index]).get(parameter.name)
+        for index in part.at_hand.allowed
+    )
+    return all(one is not None and one.types == parameter.types for one in declared)
 
 
 def _is_refused(use: Use, parameter: Parameter, written: Written) -> bool:

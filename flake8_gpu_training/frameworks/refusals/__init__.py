@@ -13,6 +13,7 @@ from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
 
 _MODULES = frozenset(
     {
+        "accelerate",
         "deepspeed",
         "flow_factory",
         "llamafactory",
