@@ -197,3 +197,13 @@ def test_a_list_in_a_file_whose_values_become_flags(tmp_path: Path) -> None:
     (message,) = of_command(tmp_path / "bad", "swift sft a.yaml", a_yaml=text.format("[5, 5]"))
     assert message.startswith("give warmup_steps one value, not a list")
     assert of_command(tmp_path / "good", "swift sft a.yaml", a_yaml=text.format("[5]")) == []
+
+
+def test_an_empty_list_of_a_file_is_a_flag_without_words(tmp_path: Path) -> None:
+    text = "model: Qwen/Qwen2.5-7B-Instruct\ndataset: a.jsonl\nval_dataset: {}\n"
+    command = {"train.sh": "swift sft sft.yaml\n"}
+    empty = runs_of(tmp_path / "empty", {"sft.yaml": text.format("[]"), **command})
+    (found,) = findings(empty, "GPU025")
+    assert found.message.startswith("remove val_dataset, or give it a value: ")
+    one = runs_of(tmp_path / "one", {"sft.yaml": text.format("[v.jsonl]"), **command})
+    assert findings(one, "GPU025") == []

@@ -60,6 +60,13 @@ def test_a_null_that_becomes_a_flag_is_the_word_none(tmp_path: Path) -> None:
     assert found.startswith("GPU008 give lora_dropout a number: ")
 
 
+@pytest.mark.parametrize("value", ["None", "''", "null"])
+def test_no_parser_of_flags_takes_these_for_a_number(value: str, tmp_path: Path) -> None:
+    text = f"model: Qwen/Qwen2.5-7B-Instruct\ndataset: a.jsonl\nmax_length: {value}\n"
+    (found,) = messages(tmp_path, {"sft.yaml": text, "train.sh": "swift sft sft.yaml\n"})
+    assert found.startswith("GPU008 give max_length a whole number: ")
+
+
 def test_flags_with_dashes_and_negated_flags_are_known(tmp_path: Path) -> None:
     flags = "--learning-rate 1e-4 --no_dataloader_pin_memory --max-length 2048"
     assert of_swift(tmp_path, flags) == []

@@ -247,8 +247,16 @@ def _of_key(use: Use, written: Written) -> Iterator[Fault]:
     """A key of a file whose values reach the parser as the words behind a flag."""
     parameter = use.accepted.parameter(written.name, flag=True)
     value = written.setting.value
+    name = written.name
+    if parameter is not None and parameter.types == ("list",) and value == []:
+        yield Fault(
+            written.location,
+            f"remove {name}, or give it a value: an empty list is a flag without words, and "
+            f"{_parser(use)} stops",
+            Text(f"{name} 是空列表", f"{name} is an empty list"),
+            Text(f"删除 {name} 或给出取值", f"remove {name}, or give it a value"),
+        )
     if parameter is not None and _is_one_word(parameter) and _is_list(value):
-        name = written.name
         yield Fault(
             written.location,
             f"give {name} one value, not a list: {_parser(use)} takes one word for it, and stops",

@@ -313,10 +313,10 @@ def _wrong_types(run: Run) -> Iterator[Fault]:
             continue
         wanted = parameter.types[0]
         refused = _REFUSES.get(wanted)
-        if refused is None or not refused(written.text) or _PLACEHOLDER.search(written.text):
+        if refused is None or not refused(written.text):
             continue
-        if parameter.optional and written.text.lower() in ("none", "null"):
-            continue  # newer parsers take the word
+        if written.text and _PLACEHOLDER.search(written.text):
+            continue
         new = _as(wanted, written.text)
         hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
         yield Fault(
