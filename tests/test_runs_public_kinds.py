@@ -1311,6 +1311,81 @@ def test_a_batch_is_shared_out_among_the_processes_that_are_launched(
     assert _value(run, "micro_batch_size") == batch
 
 
+RANKS = """\
+import multiprocessing as mp
+import sys
+
+import torch
+
+
+def work(rank, size):
+    {group}
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+    for batch in loader:
+        model(batch).sum().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    for rank in range(len(sys.argv)):
+        mp.Process(target=work, args=(rank, len(sys.argv))).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("group", "world"),
+    [
+        ("torch.distributed.init_process_group('nccl', rank=rank, world_size=size)", None),
+        ("torch.cuda.set_device(rank)", 1),
+    ],
+)
+def test_processes_that_make_a_group_are_ranks(
+    run_of: MakeRun, group: str, world: Optional[int]
+) -> None:
+    run = run_of({"train.py": RANKS.format(group=group)}, "python train.py 0 1 2")
+    assert run.launcher.world_size == world
+
+
+CHOSEN_STRATEGY = """\
+import settings
+from pytorch_lightning import Trainer
+from pytorch_lightning.strategies import DeepSpeedStrategy
+
+{choice}
+Trainer(devices=8, strategy=strategy).fit(model, loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "stage"),
+    [
+        ("strategy = DeepSpeedStrategy(stage=3)", 3),
+        (
+            "strategy = 'ddp'\nif settings.load().big:\n    strategy = DeepSpeedStrategy(stage=3)",
+            "unknown",
+        ),
+    ],
+)
+def test_a_strategy_of_a_branch_that_nobody_decides_is_not_claimed(
+    run_of: MakeRun, choice: str, stage: Any
+) -> None:
+    run = run_of({"train.py": CHOSEN_STRATEGY.format(choice=choice)}, "python train.py")
+    assert _value(run, "zero_stage") == stage
+
+
+@pytest.mark.parametrize(("switch", "ddp"), [("ddp", True), ("careful", "unknown")])
+def test_several_ranks_answer_whether_they_share_the_model(
+    run_of: MakeRun, switch: str, ddp: Any
+) -> None:
+    wrap = (
+        f"{switch} = settings.load()\nif {switch}:\n"
+        "    model = torch.nn.parallel.DistributedDataParallel(model)"
+    )
+    code = SWITCHED_BY_NOBODY.format(wrap=wrap, forward=_PLAIN)
+    code = code.replace("from torch.distributed.fsdp import FullyShardedDataParallel\n", "")
+    assert _value(run_of({"train.py": code}, "torchrun --nproc_per_node 8 train.py"), "ddp") == ddp
+
+
 # --- Hydra: folders and classes that are put together ---------------------------------------
 
 STARTED_BY_CONFIGURATION = """\

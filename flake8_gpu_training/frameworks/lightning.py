@@ -93,6 +93,10 @@ def strategy_of(run: Run, trainer: Call, calls: Iterable[Call]) -> dict[str, Set
     if isinstance(argument.value, str):
         return _named(run, trainer, argument)
     made = _object(argument, calls)
+    asked = [c for c in made.conditions if c not in trainer.conditions] if made is not None else []
+    if asked:
+        reason = f"it depends on {asked[-1].text or 'a branch'}"
+        return {name: _unread(name, reason, argument) for name in _SHARDING}
     found = _of_object(run, made) if made is not None else None
     if found is not None:
         return found

@@ -1117,6 +1117,7 @@ def _wrapped_fsdp(program: _Program, made: list[Call], is_second: bool) -> dict[
 
 _ON_SEVERAL = re.compile(
     r"(?i)distributed|world_?size|is_initialized|n_?gpus?\b|num_gpus|device_count|\brank"
+    r"|\b(?:use_|is_|with_)?(?:ddp|dist_train|is_dist|multi_gpus?)\b"
 )
 
 

@@ -38,17 +38,29 @@ def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
         return launcher
     for call in (call for file in files for call in file.calls):
         if _starts_itself_anew(call):
-            value = Unknown(f"{call.name} starts the processes")
-            made = Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name)
-            return dataclasses.replace(launcher, processes=made)
+            return dataclasses.replace(launcher, processes=_unknown_processes(call))
         if call.name in _SPAWNERS:
             argument = call.keywords.get("nprocs") or call.keywords.get("num_processes")
             return _spawning(launcher, call, argument, None)
+        if _is_rank(call, files):
+            return dataclasses.replace(launcher, processes=_unknown_processes(call))
         if call.method in ("Trainer", "Fabric") and call.name.startswith(_LIGHTNING):
             return _spawning(
                 launcher, call, call.keywords.get("devices"), call.keywords.get("num_nodes")
             )
     return _made_out_of_sight(launcher, files)
+
+
+def _unknown_processes(call: Call) -> Setting:
+    value = Unknown(f"{call.name} starts the processes")
+    return Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name)
+
+
+def _is_rank(call: Call, files: Sequence[PythonFile]) -> bool:
+    """Whether ``multiprocessing.Process`` starts the ranks of a program that makes a group."""
+    if call.name.rpartition(".")[2] != "Process" or "multiprocessing." not in f".{call.name}":
+        return False
+    return any(c.method == "init_process_group" for file in files for c in file.calls)
 
 
 def _starts_itself_anew(call: Call) -> bool:

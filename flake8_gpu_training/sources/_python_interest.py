@@ -83,7 +83,7 @@ CALLS = frozenset(
     add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults
     parse_args parse_known_args parse_args_into_dataclasses parse_json_file parse_yaml_file
     option argument getenv Popen
-    check_call check_output spawn autocast GradScaler init_process_group new_group
+    check_call check_output spawn Process autocast GradScaler init_process_group new_group
     set_float32_matmul_precision DistributedDataParallel FullyShardedDataParallel DataParallel
     fully_shard FSDP DDP parallelize_module init_device_mesh checkpoint checkpoint_sequential
     apply_activation_checkpointing checkpoint_wrapper context_parallel
