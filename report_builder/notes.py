@@ -64,6 +64,7 @@ _WHOLE: Mapping[str, str] = MappingProxyType(
         ),
         "Accelerator(mixed_precision=None) is no": "Accelerator 默认不用混合精度",
         # Processes and nodes.
+        "micro-batches are cut by their tokens": "微批按 token 数切分",
         "bf16 where the GPU has it": "GPU 支持时用 bf16",
         "one process": "单进程",
         "a notebook is one process": "notebook 为单进程",

@@ -241,14 +241,15 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     trainer = verl.trainer_of(run)
     if megatron.is_megatron_lm(run):
         found.update(megatron.practices(run))
-    elif trainer:
-        found.update(verl.practices(run, trainer))
     elif axolotl.is_axolotl(run):
         found.update(axolotl.practices(run))
     elif mmengine.is_mmengine(run):
         found.update(mmengine.practices(run))
     # What a flag of the program says is no guess from its code.
-    return {n: s for n, s in found.items() if n not in spelled or s.known or not spelled[n].known}
+    found = {n: s for n, s in found.items() if n not in spelled or s.known or not spelled[n].known}
+    if trainer:
+        found.update(verl.practices(run, trainer))
+    return found
 
 
 def _of_code(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -1,6 +1,7 @@
 """verl: what is written in the overrides of ``verl.trainer.main_ppo`` and its SFT trainers.
 
-Hydra composes the rest from files of the package, so no default is claimed.
+Hydra composes the rest from files of the package. Of its defaults those are claimed that the
+actor of ``main_ppo`` has had in all releases, where the command names no other configuration.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.base import Spelling
-from flake8_gpu_training.frameworks.reading import find, number, practice
+from flake8_gpu_training.frameworks.reading import find, number, practice, truth, unknown
 from flake8_gpu_training.runs.model import Run, RunKind
 
 FLAG = "{name}={value}"
@@ -87,8 +88,68 @@ def practices(run: Run, trainer: str) -> dict[str, Setting]:
     saving = find(run, "trainer.save_freq")
     if saving is not None and saving.known and (number(saving.value) or 0) <= 0:
         found["save_steps"] = practice("save_steps", None, saving)
+    if trainer == "main_ppo":
+        found.update(_of_actor(run))
+    dynamic = find(run, f"{_ACTOR}.use_dynamic_bsz", "data.use_dynamic_bsz")
+    if dynamic is not None and truth(dynamic.value) is not False:
+        reason = "micro-batches are cut by their tokens"
+        found["micro_batch_size"] = unknown("micro_batch_size", reason, at=dynamic.location)
     rank = find(run, f"{_MODEL}.lora_rank", "model.lora_rank")
-    if rank is not None and rank.known:
+    if rank is not None:
         tuning = "lora" if (number(rank.value) or 0) > 0 else "full"
         found["tuning"] = practice("tuning", tuning, rank)
     return found
+
+
+_ACTORS = "verl 0.2.0 to 0.9.1 workers"
+_ELSEWHERE = ("--config-path", "--config-name", "--config-dir", "-cp", "-cn", "-cd")
+
+
+def _of_actor(run: Run) -> dict[str, Setting]:
+    """How the actor is sharded and computes, as FSDP's workers have it unless overridden."""
+    strategy = find(run, f"{_ACTOR}.strategy")
+    if _may_say_more(run) or (strategy is not None and strategy.value not in ("fsdp", "fsdp2")):
+        return {}
+    found: dict[str, Setting] = {}
+    size = find(run, f"{_ACTOR}.fsdp_config.fsdp_size")
+    rollout = find(run, "actor_rollout_ref.rollout.name")
+    kept = find(run, f"{_ACTOR}.fsdp_config.reshard_after_forward")
+    if (
+        kept is None
+        and (size is None or size.value == -1)
+        and (rollout is None or rollout.value != "hf")
+    ):
+        note = f"{_ACTORS}: FSDP shards the actor over all GPUs"
+        found["fsdp"] = practice("fsdp", "full_shard", strategy, note)
+        found["zero_stage"] = practice("zero_stage", 0, strategy, note)
+    if not _is_overridden(run, f"{_ACTOR}.fsdp_config", "dtype", "mixed_precision"):
+        found["precision"] = practice("precision", "bf16", None, f"{_ACTORS}: param_dtype bf16")
+    if not _is_overridden(run, f"{_MODEL}.override_config", "attn_implementation", ""):
+        note = f"{_ACTORS}: attn_implementation flash_attention_2"
+        found["attention"] = practice("attention", "flash_attention_2", None, note)
+    found["tuning"] = practice("tuning", "full", None, f"{_ACTORS}: lora_rank 0")
+    whole, world = find(run, f"{_ACTOR}.ppo_micro_batch_size"), run.launcher.world_size
+    others = find(
+        run, f"{_ACTOR}.ppo_micro_batch_size_per_gpu", f"{_ACTOR}.ulysses_sequence_parallel_size"
+    )
+    if whole is not None and isinstance(whole.value, int) and world and others is None:
+        note = f"{whole.written} of {world} GPUs"
+        found["micro_batch_size"] = practice("micro_batch_size", whole.value // world, whole, note)
+    return found
+
+
+def _may_say_more(run: Run) -> bool:
+    """Whether another configuration is named, or a word of the command may be any override."""
+    words = run.command.words if run.command is not None else ()
+    return any(
+        word.text.startswith(_ELSEWHERE) or (not known(word.value) and "=" not in word.text)
+        for word in words
+    )
+
+
+def _is_overridden(run: Run, section: str, *names: str) -> bool:
+    """Whether one of ``names`` in ``section``, or the section as a whole, is written."""
+    keys = [key.lstrip("+") for key in run.settings]
+    return any(
+        key == section or any(key.startswith(f"{section}.{name}") for name in names) for key in keys
+    )
