@@ -2186,3 +2186,44 @@ def test_accelerate_accumulates_one_step_unless_it_is_told(
     files = {"train.py": ACCUMULATING.format(arguments=arguments)}
     run = run_of(files, f"{launch} train.py")
     assert _value(run, "gradient_accumulation_steps") == steps
+
+
+TRAINED_BY_LIGHTNING = """\
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import BackboneFinetuning, EarlyStopping
+
+trainer = pl.Trainer(devices=2, {arguments})
+trainer.fit(model, loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps", "tuning"),
+    [
+        ("accumulate_grad_batches=4", 4, "full"),
+        ("accumulate_grad_batches={0: 8, 4: 2}", "unknown", "full"),
+        ("callbacks=[EarlyStopping()]", 1, "full"),
+        ("callbacks=[BackboneFinetuning()]", 1, "unknown"),
+    ],
+)
+def test_what_changes_with_the_epochs_is_not_one_value(
+    run_of: MakeRun, arguments: str, steps: Any, tuning: str
+) -> None:
+    run = run_of({"train.py": TRAINED_BY_LIGHTNING.format(arguments=arguments)}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps
+    assert _value(run, "tuning") == tuning
+
+
+@pytest.mark.parametrize(
+    ("flags", "fsdp"),
+    [
+        ("--fsdp auto_wrap", "full_shard"),
+        ("--fsdp auto_wrap --fsdp_config absent/fsdp.json", "unknown"),
+        ("--fsdp 'full_shard auto_wrap' --fsdp_config absent/fsdp.json", "full_shard"),
+    ],
+)
+def test_a_file_of_shards_that_is_absent_leaves_the_strategy_open(
+    run_of: MakeRun, flags: str, fsdp: str
+) -> None:
+    run = run_of({"train.py": BY_FLAGS}, f"torchrun --nproc_per_node 4 train.py {flags}")
+    assert _value(run, "fsdp") == fsdp

@@ -147,6 +147,8 @@ def _sites(run: Run) -> Iterator[_Site]:
             for call in calling:
                 yield _as_called(site, is_given, is_method, call)
     for call in calls:
+        if call.method == "BackboneFinetuning":  # Lightning thaws it after some epochs
+            yield _Site("backbone", Unknown("epochs"), call.location, "", call.conditions)
         if call.method not in defined and chooses_weights(call.method):
             helped = _by_helper(call)
             if helped is not None:

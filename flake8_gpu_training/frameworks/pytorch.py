@@ -932,7 +932,11 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     ):
         argument = _keyword(call, keyword) if call is not None else None
         if call is not None and argument is not None:
-            return {name: _given(name, argument.value, call, argument)}
+            value = argument.value
+            if isinstance(value, dict):
+                value = Unknown("it changes with the epochs", tuple(value.values()))
+                argument = dataclasses.replace(argument, value=value)
+            return {name: _given(name, value, call, argument)}
     setting = find(program.run, name, "accumulation_steps", "grad_accum_steps")
     if setting is not None:
         return {name: practice(name, setting.value, setting)}
@@ -1218,10 +1222,20 @@ def _wrapping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Sett
             result["find_unused_parameters"] = _given(
                 "find_unused_parameters", unused.value, options, unused
             )
+    elif _averages_otherwise(program):
+        return result
     elif "ddp" not in found and program.silent(*_SHARDING_WORDS, *_WRAPPING_WORDS):
         result.update(_absent("ddp", False, "nothing in the code is distributed"))
     return result
 
+
+def _averages_otherwise(program: _Program) -> bool:
+    """Whether a library of its own averages the gradients of the ranks."""
+    imports = (item for file in program.run.python for item in file.imports)
+    return any(item.module.partition(".")[0] in _OWN_AVERAGING for item in imports)
+
+
+_OWN_AVERAGING = frozenset({"horovod", "byteps", "bagua", "hivemind"})
 
 FRAMEWORK = Framework(
     id="generic",

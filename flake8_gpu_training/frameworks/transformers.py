@@ -379,7 +379,9 @@ def _fsdp(
     offload = nested(run, "fsdp_config", "cpu_offload") or nested(
         run, "fsdp_config", "offload_params"
     )
-    if "offload" in words or offload is None:
+    if "offload" not in words and offload is None and _is_unread(run, "fsdp_config"):
+        found["fsdp_offload"] = unknown("fsdp_offload", "fsdp_config was not found")
+    elif "offload" in words or offload is None:
         found["fsdp_offload"] = practice("fsdp_offload", "offload" in words, setting)
     else:
         found["fsdp_offload"] = practice("fsdp_offload", truth(offload.value), offload)
@@ -395,6 +397,14 @@ def _fsdp(
             "fsdp_version", default, setting, f"{_ARGS}: fsdp_config version {default}"
         )
     return {**found, **_prefetching(run, found.get("fsdp_version"))}
+
+
+def _is_unread(run: Run, name: str) -> bool:
+    """Whether a parameter names a file of settings that was not read."""
+    setting = find(run, name)
+    if setting is None or setting.value is None or isinstance(setting.value, dict):
+        return False
+    return not any(other.startswith(f"{name}.") for other in run.settings)
 
 
 def _prefetching(run: Run, version: Optional[Setting]) -> dict[str, Setting]:
@@ -423,6 +433,8 @@ def _sharding(words: list[str], run: Run) -> Any:
             return name
     if "hybrid_shard_zero2" in words:
         return "hybrid_shard"
+    if _is_unread(run, "fsdp_config"):
+        return Unknown("fsdp_config was not found", ("full_shard", "shard_grad_op"))
     reshard = nested(run, "fsdp_config", "reshard_after_forward")
     if reshard is not None and not known(reshard.value):
         return Unknown(f"it depends on {reshard.name}", ("full_shard", "shard_grad_op"))
