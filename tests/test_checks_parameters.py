@@ -417,3 +417,14 @@ def test_keys_that_become_flags_may_be_cut_short(tmp_path: Path) -> None:
 def test_a_percentage_is_no_number(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, "--weight_decay 5%")
     assert found.startswith("GPU008 give weight_decay a number")
+
+
+@pytest.mark.parametrize("value", ["''", "'[]'", "'{\"value\": 1}'"])
+def test_nothing_and_containers_are_no_number(tmp_path: Path, value: str) -> None:
+    (found,) = of_swift(tmp_path, f"--max_length {value}")
+    assert found.startswith("GPU008 give max_length a whole number")
+
+
+@pytest.mark.parametrize("value", ["'[LENGTH]'", "'{length}'", "'<length>'", "'%(length)s'"])
+def test_what_is_to_be_filled_in_is_no_mistake(tmp_path: Path, value: str) -> None:
+    assert of_swift(tmp_path, f"--max_length {value}") == []

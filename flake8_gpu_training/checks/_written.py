@@ -69,10 +69,10 @@ class Written:
     def text(self) -> Optional[str]:
         """The value as a parser of flags gets it; None when it is not known or none is given."""
         value = self.setting.value
-        if not known(value) or isinstance(value, (list, dict)):
+        if not known(value):
             return None
         if self.is_key:
-            return str(value)
+            return None if isinstance(value, (list, dict)) else str(value)
         if value is None:
             return None
         return self.setting.text.strip("'\"") if self.setting.text else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from flake8_gpu_training.checks._faults import Fault, judge_of
-from flake8_gpu_training.checks._written import Use, Written, uses
+from flake8_gpu_training.checks._written import Use, Written, uses, value_text
 from flake8_gpu_training.checks.base import Change, Check, Edit, Example, Impact, Priority
 from flake8_gpu_training.facts import Location, known
 from flake8_gpu_training.frameworks.tables import Parameter
@@ -161,8 +161,10 @@ def _of_flag(run: Run, use: Use, written: Written) -> Iterator[Fault]:
     elif value is True and not written.setting.text:
         if _needs_value(use, parameter) and not _may_be_followed(run, written):
             yield _valueless_flag(use, written, parameter)
-    elif _is_one_word(parameter) and _is_list_of_words(value):
-        yield _stray(use, written, value)
+    elif _is_one_word(parameter) and isinstance(value, list) and not written.setting.text:
+        words = [value_text(one) for one in value if known(one)]
+        if 1 < len(words) == len(value):
+            yield _stray(use, written, words)
 
 
 def _switch(written: Written, title: str) -> Fault:
@@ -176,10 +178,6 @@ def _switch(written: Written, title: str) -> Fault:
         Text(f"删除 {flag} {text}" if is_off else f"只写 {flag}", mend),
         None if is_off else Change("bash", flag),
     )
-
-
-def _is_list_of_words(value: object) -> bool:
-    return isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value)
 
 
 def _may_be_followed(run: Run, written: Written) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -313,9 +314,7 @@ def _wrong_types(run: Run) -> Iterator[Fault]:
             continue
         wanted = parameter.types[0]
         refused = _REFUSES.get(wanted)
-        if refused is None or not refused(written.text):
-            continue
-        if written.text and _PLACEHOLDER.search(written.text):
+        if refused is None or not refused(written.text) or _is_to_fill_in(written.text):
             continue
         new = _as(wanted, written.text)
         hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
@@ -383,6 +382,22 @@ def _json_text(value: Any) -> str:
 
 _PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$]|%.|your|xx|\.\.\.|^$")
 """What stands for a value that the user is to fill in."""
+
+
+def _is_to_fill_in(text: str) -> bool:
+    """Whether a text stands for a number or truth; nothing, or a list or mapping, does not."""
+    return bool(text) and not _is_container(text) and _PLACEHOLDER.search(text) is not None
+
+
+def _is_container(text: str) -> bool:
+    if text[:1] not in "[{" or text == "{}":  # the last is filled in by str.format
+        return False
+    try:
+        return isinstance(json.loads(text), (list, dict))
+    except ValueError:
+        return False
+
+
 _TRUTHS = frozenset(("yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"))
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 
