@@ -348,11 +348,11 @@ def _refused_by_models(run: Run) -> Iterator[Fault]:
                     f"{written.name} takes {wanted}, not {shown}",
                 ),
                 Text(f"改为 {wanted} 值", f"give {written.name} {kind}"),
-                priority=None if _always_refused(use, parameter, written) else Priority.MEDIUM,
+                priority=None if _always_refused(use, parameter) else Priority.MEDIUM,
             )
 
 
-def _always_refused(use: Use, parameter: Parameter, written: Written) -> bool:
+def _always_refused(use: Use, parameter: Parameter) -> bool:
     """Whether each release that may be installed declares the parameter with this type."""
     part = use.accepted.parts[0]
     table = part.at_hand.table

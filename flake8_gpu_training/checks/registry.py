@@ -12,7 +12,8 @@ MODULES = (
     "parameters",  # GPU005 to GPU009
     "given_twice",  # GPU023
     "refused",  # GPU024
-    "command_lines",  # GPU025
+    "command_lines",  # GPU025, GPU026
+    "absent_files",  # GPU027
     "parallelism",  # GPU101, GPU107
     "sharding",  # GPU102, GPU108
     "model_parallelism",  # GPU103 to GPU106, GPU109

@@ -29,6 +29,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
 from flake8_gpu_training.runs._followed_objects import are_lost, changed_settings
+from flake8_gpu_training.runs.absent import absent
 from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
@@ -702,6 +703,7 @@ class Assembly:
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),
+            absent=() if single_file else absent(self.reach, command, _named(launch, parts)),
             is_open=parts.is_open or _is_cut_short(command, problems),
             handed_over=None if single_file else handed_over(parts.python, self.reach),
             single_file=single_file,
@@ -916,6 +918,13 @@ def _breaks(command: Command, script: ScriptFile) -> bool:
     if command.end.line == command.location.line:
         return False
     return any(problem.message == CRLF for problem in script.problems)
+
+
+def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
+    """The settings that name configuration files of Accelerate and DeepSpeed."""
+    options = launch.options if launch is not None else {}
+    found = [options[name] for name in ("config_file", "deepspeed_config_file") if name in options]
+    return found + [parts.settings[name] for name in _DEEPSPEED_NAMES if name in parts.settings]
 
 
 def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:

@@ -246,6 +246,14 @@ class RefusedWord:
 
 
 @dataclass(frozen=True)
+class Absent:
+    """A configuration file that a flag names and that is not there; ``near``: one like it."""
+
+    setting: Setting
+    near: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     """One job: command, script, configuration and DeepSpeed/accelerate files linked.
 
@@ -284,6 +292,8 @@ class Run:
     """What could not be read in the run's files."""
     unexported: tuple[Setting, ...] = ()
     """Variables for programs that the script assigns before the command and does not export."""
+    absent: tuple[Absent, ...] = ()
+    """Configuration files that the command names, in folders of the project that lack them."""
     refused: tuple[RefusedWord, ...] = ()
     """Words of the command at which the script's own parser stops."""
     mounts: tuple[Mount, ...] = ()

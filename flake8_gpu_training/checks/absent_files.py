@@ -1,0 +1,79 @@
+"""GPU027: configuration files that a command names and that are not there."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from typing import Optional
+
+from flake8_gpu_training.checks._faults import Fault, judge_of
+from flake8_gpu_training.checks.base import Change, Check, Edit, Example, Impact, Priority
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Absent, Run
+
+
+def _absent(run: Run) -> Iterator[Fault]:
+    for one in run.absent:
+        setting = one.setting
+        folder = posixpath.dirname(setting.value)
+        if setting.location is None:
+            continue
+        mend = f"write {one.near}" if one.near else f"add {setting.value}, or name another file"
+        yield Fault(
+            setting.location,
+            f"{mend}: {folder} has no such file, and the run stops when {setting.name} is read",
+            Text(f"{setting.value} 不存在", f"{setting.value} is not there"),
+            Text(f"改为 {one.near}" if one.near else f"补上 {setting.value}，或改用其他文件", mend),
+            _renamed(one),
+        )
+
+
+def _renamed(one: Absent) -> Optional[Change]:
+    setting = one.setting
+    if not one.near:
+        return None
+    text = f"--{setting.name} {one.near}"
+    if setting.value_location is None or setting.value not in setting.text:
+        return Change("bash", text)
+    new = setting.text.replace(str(setting.value), one.near)
+    return Change("bash", text, (Edit(setting.value_location, setting.text, new),))
+
+
+_ZERO = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}\n'
+_TRAIN = """\
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+
+args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+_FILES = (("configs/ds_zero2.json", _ZERO), ("train.py", _TRAIN))
+_COMMAND = "torchrun --nproc_per_node 4 train.py --output_dir out --deepspeed configs/{}\n"
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU027",
+        "absent-file",
+        Text("配置文件不存在", "Configuration file that is not there"),
+        Priority.HIGH,
+        judge_of(_absent),
+        why="The launcher or the trainer opens the file at start and stops when it is not there, "
+        "after the job has waited for its GPUs. It is told only of files in a folder of the "
+        "project that holds other configurations, and that the script names just once.",
+        fix="Name a file that exists, or add the missing one.",
+        ignore="Something else writes the file before the run.",
+        impact=Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended")),
+        examples=(
+            Example(
+                "hf_trainer",
+                "train.sh",
+                _COMMAND.format("ds_zero_2.json"),
+                _COMMAND.format("ds_zero2.json"),
+                files=_FILES,
+            ),
+        ),
+        sources=(
+            "accelerate 1.15, commands/config/config_args.py, load_config_from_file",
+            "transformers 5.24, integrations/deepspeed.py, HfDeepSpeedConfig",
+        ),
+    ),
+)
