@@ -43,7 +43,8 @@ def _fraction(kind: str) -> Refusal:
 
     def holds(options: Options) -> bool:
         asked = evaluation(options) if kind == "eval" else options[strategy]
-        return asked == "steps" and options[steps] > 1 and options[steps] != int(options[steps])
+        value = options[steps]
+        return asked == "steps" and 1 < value < float("inf") and value != int(value)
 
     return Refusal(
         f"fraction-of-{kind}-steps",
