@@ -1386,6 +1386,38 @@ def test_several_ranks_answer_whether_they_share_the_model(
     assert _value(run_of({"train.py": code}, "torchrun --nproc_per_node 8 train.py"), "ddp") == ddp
 
 
+MEASURED_BY = """\
+import torch
+
+
+class {owner}(torch.nn.Module):
+    def __init__(self, requires_grad=False):
+        super().__init__()
+        self.blocks = torch.nn.Linear(2, 2)
+        for param in self.parameters():
+            param.requires_grad = requires_grad
+
+
+measure = {owner}().cuda()
+model = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters())
+for batch in loader:
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "tuning"),
+    [("InceptionV3", "full"), ("SpectralLoss", "full"), ("Backbone", "unknown")],
+)
+def test_a_network_that_only_measures_is_no_frozen_part(
+    run_of: MakeRun, owner: str, tuning: str
+) -> None:
+    run = run_of({"train.py": MEASURED_BY.format(owner=owner)}, "python train.py")
+    assert _value(run, "tuning") == tuning
+
+
 # --- Hydra: folders and classes that are put together ---------------------------------------
 
 STARTED_BY_CONFIGURATION = """\

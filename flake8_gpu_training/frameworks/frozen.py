@@ -39,6 +39,10 @@ _NO_WEIGHTS = re.compile(
     r"(?i)(?:^|[._])(?:cfg|conf|config|_c|args?|opts?|options|params|hparams|state|graph|gc|vars)$"
 )
 _NO_FREEZING = re.compile(r"(?i)freeze_support|freeze_time|(?:bn|batch_?norm|norms?)(?:_|$)")
+# Classes that compare images or sounds with networks of their own.
+_MEASURE = re.compile(
+    r"\w*(?:Inception|LPIPS|Lpips|VGG|Vgg|Perceptual)\w*|\w+(?:Loss|Metrics?|Scorer|Evaluator)"
+)
 _ASIDE = re.compile(r"(?i)(?:^|_)(?:eval|valid|test|infer|sampl|export|generat|predict|visual)")
 _SWITCH = re.compile(r"(?i)freez|frozen")
 _TRAINS = re.compile(r"\w*Trainer|prepare|DistributedDataParallel|initialize|backward|step|fit")
@@ -107,8 +111,9 @@ def _switched(run: Run) -> Optional[Setting]:
 
 def _is_aside(run: Run, site: _Site) -> bool:
     """Whether what is frozen is none of the model's weights, or frozen for an evaluation."""
-    scope = site.scope.rpartition(".")[2]
-    return _ASIDE.search(scope) is not None or _is_helper(run, site.target)
+    outer, _, scope = site.scope.rpartition(".")
+    measures = _MEASURE.fullmatch(outer.rpartition(".")[2]) is not None
+    return measures or _ASIDE.search(scope) is not None or _is_helper(run, site.target)
 
 
 def _is_helper(run: Run, target: str) -> bool:
