@@ -33,8 +33,24 @@ SET_ASIDE: tuple[Reason, ...] = (
 )
 """What says something of this machine, not of the configuration."""
 
-UNDECIDABLE: tuple[Reason, ...] = ()
-"""What depends on more than the project says."""
+UNDECIDABLE: tuple[Reason, ...] = (
+    Reason(
+        r"Default process group has not been initialized",
+        "ddp_backend in one process; how many processes are started depends on the GPUs",
+    ),
+    Reason(r"object has no attribute|unhashable type", "a crash of the parser's own on a shape"),
+)
+"""What depends on more than the project says, or is no refusal but a crash."""
+
+LATER: tuple[Reason, ...] = (
+    Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
+    Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),
+    Reason(r"GRPO has no (loss|reward)", "swift/rlhf_trainers/grpo_trainer.py"),
+    Reason(r"there is no tuner", "swift/pipelines/train/tuner.py"),
+    Reason(r"make the parallel sizes divide", "swift/sequence_parallel, its device mesh"),
+)
+"""Our findings about what is refused after the arguments are parsed, and where: whether they
+are right cannot be seen from the real parser, so each was read in the source."""
 
 
 _OF_PARSERS = re.compile(
@@ -55,6 +71,11 @@ def uncounted(answer: Mapping[str, Any]) -> Optional[str]:
         if re.search(reason.pattern, text):
             return reason.why
     return None
+
+
+def is_later(message: str) -> bool:
+    """Whether a finding is about a step after the arguments are parsed."""
+    return any(re.search(reason.pattern, message) for reason in LATER)
 
 
 def kind_of(answer: Mapping[str, Any]) -> str:

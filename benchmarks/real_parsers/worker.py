@@ -151,7 +151,10 @@ def _launched(
     from accelerate.commands import launch
 
     words = [*launch_args, script_name, *training_script_args]
-    launch._validate_launch_command(launch.launch_command_parser().parse_args(words))
+    parsed = launch.launch_command_parser().parse_args(words)
+    launch._validate_launch_command(parsed)
+    if parsed.training_script != script_name:
+        raise ValueError(f"the launcher would start {parsed.training_script!r} as the script")
     module = importlib.import_module(f"trl.scripts.{script_name.removesuffix('.py')}")
     sys.argv = [script_name, *training_script_args]
     parts = module.make_parser().parse_args_and_config(fail_with_unknown_args=False)
