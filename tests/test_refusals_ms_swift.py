@@ -131,6 +131,12 @@ CASES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("--cached_dataset d", "--dataset d --streaming true"),
     ),
     (
+        "stream-without-end",
+        SFT,
+        "--streaming true",
+        ("--streaming true --max_steps 100", "--streaming true --max_steps $STEPS"),
+    ),
+    (
         "split-with-chat-template",
         SFT,
         "--truncation_strategy split",

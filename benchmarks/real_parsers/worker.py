@@ -82,6 +82,22 @@ def _loader(arguments: Any) -> None:
         persistent_workers=arguments.dataloader_persistent_workers,
         pin_memory=False,
     )
+    _schedule(arguments)
+
+
+def _schedule(arguments: Any) -> None:
+    """The schedule that a Trainer makes of its arguments, which asks for arguments of its own."""
+    import torch
+    from transformers.optimization import get_scheduler
+
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1e-4)
+    get_scheduler(
+        arguments.lr_scheduler_type,
+        optimizer=optimizer,
+        num_warmup_steps=arguments.get_warmup_steps(100),
+        num_training_steps=100,
+        scheduler_specific_kwargs=arguments.lr_scheduler_kwargs,
+    )
 
 
 # --- the frameworks -------------------------------------------------------------------
@@ -270,8 +286,27 @@ def _parse_swift(argv: Sequence[str]) -> None:
     parse_yaml_args(words)
     sys.argv = [f"{command}.py", *words]
     pipeline = _pipeline(_SWIFT[command])
-    arguments = pipeline._parse_args(pipeline.__new__(pipeline), None)
-    _loader(arguments.training_args)
+    made = pipeline.__new__(pipeline)
+    made.args = pipeline._parse_args(made, None)
+    _loader(made.args.training_args)
+    _first_steps(made)
+
+
+def _first_steps(pipeline: Any) -> None:
+    """What a pipeline asks of its arguments before it needs weights or data."""
+    from swift.pipelines.train.tuner import prepare_adapter
+
+    arguments = pipeline.args
+    if arguments.tuner_type not in arguments.supported_tuners:
+        import torch
+
+        model: Any = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
+        model.model_meta, model.model_info = arguments.model_meta, arguments.model_info
+        prepare_adapter(arguments, model)
+    mode = "train" if getattr(arguments, "rlhf_type", "gkd") in ("gkd", "grpo") else "rlhf"
+    pipeline.template = types.SimpleNamespace(mode=mode, model=None)
+    pipeline._save_val_dataset = lambda _: None
+    pipeline._encode_dataset(None, None, getattr(arguments, "rlhf_type", "") not in ("gkd", "grpo"))
 
 
 def _parsers_of_swift() -> Iterator[tuple[str, Any]]:

@@ -190,6 +190,15 @@ REFUSALS: tuple[Refusal, ...] = (
         groups=TRAIN,
     ),
     Refusal(
+        "stream-without-end",
+        "transformers/trainer.py, Trainer.__init__",
+        ("streaming", "max_steps"),
+        lambda options: bool(options["streaming"]) and options["max_steps"] <= 0,
+        Text("设置 max_steps", "give max_steps"),
+        Text("streaming 数据没有长度", "a stream has no length"),
+        groups=SFT,
+    ),
+    Refusal(
         "split-with-chat-template",
         f"{_DATA}._encode_dataset",
         ("truncation_strategy", "use_chat_template"),
