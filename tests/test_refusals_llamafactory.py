@@ -190,6 +190,7 @@ REFUSED = (
     ),
     ("dataset: 'a,b'; mix_strategy: mixed", "mix_strategy: mixed", "give mix_strategy one of"),
     ("template: qwn", "template: qwen3", "write template=qwen: "),
+    ("template: Qwen", "template: of_my_own", "write template=qwen: "),
     ("template: aquila", "template: alpaca", "give template a name of this release"),
     (
         "template: chatglm3; train_on_prompt: true",
@@ -556,6 +557,15 @@ def test_flags_are_values_after_parsing(tmp_path: Path) -> None:
     ]
     assert flags(tmp_path / "b", command.replace("true --max", "false --max")) == []
     assert flags(tmp_path / "c", f"llamafactory-cli train {BY_FLAGS} --use_dora False") == []
+
+
+def test_a_template_of_any_release_that_may_be_installed(tmp_path: Path) -> None:
+    lines = "".join(f"{key}: {value}\n" for key, value in BASE.items() if key != "template")
+    files = {"x.yaml": f"{lines}template: baichuan2\n"}
+    assert findings(runs_of(tmp_path / "a", files), "GPU024") == []
+    files["requirements.txt"] = "llamafactory==0.9.5\n"
+    (finding,) = findings(runs_of(tmp_path / "b", files), "GPU024")
+    assert "it is known from 0.7.1 to 0.9.4" in finding.message
 
 
 def test_several_gpus_and_one_process(tmp_path: Path) -> None:

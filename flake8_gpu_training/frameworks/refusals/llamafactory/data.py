@@ -18,6 +18,8 @@ from flake8_gpu_training.frameworks.refusals.llamafactory.asked import (
 from flake8_gpu_training.language import Text
 
 _SOURCE = f"{HPARAMS}/data_args.py, DataArguments.__post_init__"
+_ALIKE = 0.75
+"""How much of a misspelt name agrees with the real one (difflib's ratio)."""
 _TEMPLATE = "llamafactory/data/template.py, get_template_and_fix_tokenizer"
 
 
@@ -40,17 +42,29 @@ def _own_templates(options: Options) -> bool:
     return any("register_template" in call.method for call in calls)
 
 
+def _near_template(options: Options, name: str) -> list[str]:
+    """The release's template that a name is like; itself where only the case differs."""
+    at_hand = _table(options)
+    names = at_hand.table.parameters("templates", at_hand.version)
+    return difflib.get_close_matches(name.lower(), names, 1, _ALIKE)
+
+
 def _unknown_template(options: Options) -> bool:
+    """Whether a template is misspelt, or another release's; others may be the user's own."""
     name = options["template"]
     if not isinstance(name, str) or _own_templates(options):
         return False
-    return not _is_template(options, "templates", name)
+    at_hand = _table(options)
+    table = at_hand.table
+    # Of what is not pinned any release may be the one that is used.
+    if any(table.knows("templates", name, one) for one in at_hand.allowed):
+        return False
+    return bool(_near_template(options, name)) or table.span("templates", name) is not None
 
 
 def _template_words(options: Options) -> dict[str, Any]:
     at_hand, name = _table(options), options["template"]
-    names = at_hand.table.parameters("templates", at_hand.version)
-    near = difflib.get_close_matches(name, names, 1, 0.75)
+    near = _near_template(options, name)
     span = at_hand.table.span("templates", name)
     return {
         "mend": f"write template={near[0]}" if near else "give template a name of this release",
