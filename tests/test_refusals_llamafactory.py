@@ -607,6 +607,27 @@ def test_a_file_without_a_command_may_be_for_inference(tmp_path: Path) -> None:
     assert findings(runs_of(tmp_path, files), "GPU024") == []
 
 
+def test_the_best_model_by_default_strategies(tmp_path: Path) -> None:
+    text = "load_best_model_at_end: true; eval_strategy: epoch; val_size: 0.1"
+    lines = "".join(f"{key}: {value}\n" for key, value in settings(BASE, text).items())
+    (finding,) = findings(runs_of(tmp_path / "a", {"x.yaml": lines}), "GPU015")
+    assert "refuses 'epoch' with 'steps'" in finding.message
+    files = {"x.yaml": f"{lines}save_strategy: epoch\n"}
+    assert findings(runs_of(tmp_path / "b", files), "GPU015") == []
+
+
+def test_a_name_that_one_part_had_and_another_will_have(tmp_path: Path) -> None:
+    """Transformers had it, and LLaMA-Factory took it over in 0.9.4."""
+    lines = "".join(f"{key}: {value}\n" for key, value in BASE.items())
+    files = {
+        "x.yaml": f"{lines}overwrite_output_dir: true\n",
+        "requirements.txt": "llamafactory==0.8.3\n",
+    }
+    (finding,) = findings(runs_of(tmp_path, files), "GPU007")
+    assert finding.message.startswith("drop overwrite_output_dir")
+    assert "or pin transformers<5:" in finding.message
+
+
 def test_every_rule_has_a_source_and_a_span_of_releases() -> None:
     for rule in refusals_of("llamafactory"):
         assert rule.source.startswith("llamafactory/"), rule.name

@@ -410,7 +410,7 @@ def _best_model(run: Run) -> Iterator[Fault]:
         return
     judged = _value(run, "eval_strategy") or _value(run, "evaluation_strategy")
     saved = _value(run, "save_strategy")
-    if run.framework == "hf_trainer" and not run.is_open:
+    if run.framework in ("hf_trainer", "llamafactory") and not run.is_open:
         judged, saved = (
             judged or _default(run, "eval", "no"),
             saved or _default(run, "save", "steps"),

@@ -131,15 +131,21 @@ class Accepted:
         return self.parameters[begun[0]] if self.completes and len(begun) == 1 else None
 
     def history(self, name: str) -> Optional[History]:
-        """The releases that know a name which this one does not know; None when none does."""
-        for part in self.parts:
-            table = part.at_hand.table
-            span = table.span(part.group, name)
-            if span is not None:
-                allowed = part.at_hand.allowed
-                certain = not any(table.knows(part.group, name, index) for index in allowed)
-                return History(part, *span, certain)
+        """The releases that know a name which this one does not know; None when none does.
+
+        Where one part has had a name and another one will, it was written for what has had it.
+        """
+        found = [one for part in self.parts if (one := _history(part, name)) is not None]
+        return next((one for one in found if one.is_former), found[0] if found else None)
+
+
+def _history(part: Part, name: str) -> Optional[History]:
+    table, allowed = part.at_hand.table, part.at_hand.allowed
+    span = table.span(part.group, name)
+    if span is None:
         return None
+    certain = not any(table.knows(part.group, name, index) for index in allowed)
+    return History(part, *span, certain)
 
 
 @lru_cache(maxsize=64)
