@@ -367,3 +367,25 @@ def test_an_optimizer_in_deepspeed_must_be_the_trainer_s(tmp_path: Path) -> None
         "0.999, adam_beta2 says ",
         "100, warmup_steps says ",
     ]
+
+
+@pytest.mark.parametrize(("size", "told"), [(4, 0), (7, 0), (8, 1), (3, 1)])
+def test_tensor_parallel_ranks_share_the_attention_heads(
+    size: int, told: int, tmp_path: Path
+) -> None:
+    # Qwen2.5-7B has 28 attention heads.
+    command = f"vllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size {size}\n"
+    found = findings(runs_of(tmp_path, {"serve.sh": command}), "GPU021")
+    assert len(found) == told
+    if told:
+        assert "28 attention heads" in found[0].message
+
+
+def test_one_process_that_a_launcher_may_multiply_is_no_mistake(tmp_path: Path) -> None:
+    script = "pretrain_gpt.py --tensor-model-parallel-size 4 --num-layers 24 --hidden-size 1024"
+    script += " --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024"
+    script += " --train-iters 100 --micro-batch-size 1 --global-batch-size 8"
+    files = {"run.sh": f"torchrun $DISTRIBUTED {script}\n"}
+    assert findings(runs_of(tmp_path / "open", files), "GPU021") == []
+    files = {"run.sh": f"torchrun --nproc_per_node 2 {script}\n"}
+    assert len(findings(runs_of(tmp_path / "few", files), "GPU021")) == 1

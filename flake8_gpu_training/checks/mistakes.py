@@ -618,6 +618,7 @@ def _attention_fault(location: Location, run: Run, reason: str) -> Fault:
 
 
 def _parallel_sizes(run: Run) -> Iterator[Fault]:
+    yield from _split_heads(run)
     world = ranks(run)
     if world is None or run.kind is not RunKind.TRAIN or _may_be_more(run):
         return
@@ -636,6 +637,28 @@ def _parallel_sizes(run: Run) -> Iterator[Fault]:
         Text(f"并行度 {product} 不能整除 {world} 个进程", f"{product} does not divide {world}"),
         Text(f"调整并行度，使乘积整除 {world}", f"choose sizes that divide {world}"),
     )
+
+
+def _split_heads(run: Run) -> Iterator[Fault]:
+    """Attention heads that cannot be dealt out to the ranks of a tensor-parallel group."""
+    size, heads = run.practice("tensor_parallel"), run.model.heads
+    deals = run.value("megatron") is True or run.framework == "vllm"
+    if not deals or heads is None or run.model.kind != "LLM" or size.location is None:
+        return
+    if not size.known or not isinstance(size.value, int) or size.value < 2:
+        return
+    if heads % size.value:
+        fitting = max(n for n in range(1, size.value) if heads % n == 0)
+        yield Fault(
+            size.location,
+            f"set tensor parallelism to {fitting}: the model has {heads} attention heads, "
+            f"{size.value} does not divide them, and the framework refuses to start",
+            Text(
+                f"张量并行度 {size.value} 不能整除 {heads} 个注意力头",
+                f"{size.value} does not divide {heads} attention heads",
+            ),
+            Text(f"改为 {fitting} 等能整除的值", f"set it to {fitting}, which divides them"),
+        )
 
 
 def _may_be_more(run: Run) -> bool:
@@ -1073,8 +1096,10 @@ CHECKS: tuple[Check, ...] = (
         Text("并行度不能整除进程数", "Parallel sizes that do not divide the ranks"),
         Priority.HIGH,
         judge_of(_parallel_sizes),
-        why="The ranks cannot be arranged in groups of these sizes.",
-        fix="Choose sizes whose product divides the number of ranks.",
+        why="The ranks cannot be arranged in groups of these sizes, or the attention heads "
+        "cannot be dealt out to the ranks of a tensor-parallel group.",
+        fix="Choose sizes whose product divides the number of ranks, and a tensor-parallel size "
+        "that divides the model's attention heads.",
         impact=_FAILS,
         examples=(
             Example(
@@ -1086,7 +1111,12 @@ CHECKS: tuple[Check, ...] = (
                 "    --attn_impl flash_attn --sequence_parallel_size 4\n",
             ),
         ),
-        sources=(sources.MEGATRON, sources.SWIFT_DOCS),
+        sources=(
+            sources.MEGATRON,
+            sources.SWIFT_DOCS,
+            "megatron-core 0.16.1, transformer/transformer_config.py, TransformerConfig",
+            "vLLM, config.py, ModelConfig.verify_with_parallel_config",
+        ),
     ),
     Check(
         "GPU022",
