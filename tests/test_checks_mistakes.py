@@ -76,6 +76,20 @@ def test_a_key_given_twice_is_told_at_the_one_that_does_not_count(tmp_path: Path
 # --- precision ---
 
 
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [("0.9.3", "only the last one counts"), ("0.9.5", "LLaMA-Factory 0.9.5 refuses the file")],
+)
+def test_omegaconf_refuses_a_key_given_twice(tmp_path: Path, version: str, told: str) -> None:
+    files = {
+        "train.sh": "llamafactory-cli train sft.yaml\n",
+        "sft.yaml": "stage: sft\ndo_train: true\nlearning_rate: 1.0e-4\nlearning_rate: 5.0e-5\n",
+        "requirements.txt": f"llamafactory=={version}\n",
+    }
+    (finding,) = findings(runs_of(tmp_path, files), "GPU004")
+    assert finding.message.endswith(told)
+
+
 def test_fp16_and_bf16_together_are_refused() -> None:
     assert len(trained("bf16=True,\n    fp16=True,", "GPU010")) == 1
 

@@ -354,6 +354,14 @@ def test_the_command_line_wins_over_the_file(runs_in: MakeRuns) -> None:
     assert run.place.kind is PlaceKind.YAML
 
 
+def test_llamafactory_takes_no_pairs_where_it_is_given_flags(runs_in: MakeRuns) -> None:
+    (run,) = runs_in(
+        {"run.sh": "llamafactory-cli train --stage sft --lr_scheduler_kwargs num_cycles=1"}
+    )
+    assert run.settings["lr_scheduler_kwargs"].value == "num_cycles=1"
+    assert "num_cycles" not in run.settings
+
+
 def test_a_flag_reaches_the_constructor_through_argparse(runs_in: MakeRuns) -> None:
     (run,) = runs_in({"run.sh": "python train.py -l 3e-4 --no-bf16", "train.py": TRAINER_SCRIPT})
     assert values(run) == {

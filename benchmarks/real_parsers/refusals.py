@@ -46,6 +46,8 @@ LATER: tuple[Reason, ...] = (
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
     Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),
     Reason(r"GRPO has no (loss|reward)", "swift/rlhf_trainers/grpo_trainer.py"),
+    Reason(r"stage=ppo takes no data to evaluate on", "llamafactory/train/ppo/trainer.py"),
+    Reason(r"bnb does not know", "llamafactory/model/model_utils/quantization.py"),
     Reason(r"there is no tuner", "swift/pipelines/train/tuner.py"),
     Reason(r"make the parallel sizes divide", "swift/sequence_parallel, its device mesh"),
 )

@@ -196,6 +196,7 @@ def _parsers_of_trl() -> Iterator[tuple[str, Any]]:
 
 def _prepare_llamafactory() -> None:
     _with_gpu()
+    _replace("llamafactory.hparams.parser", "is_torch_bf16_gpu_available", _yes)
     # Its data modules load sound with it; no argument needs that.
     sound = types.ModuleType("torchaudio")
     sound.__spec__ = importlib.machinery.ModuleSpec("torchaudio", None)

@@ -30,6 +30,8 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
+from flake8_gpu_training.frameworks.accepted import accepted_by
+from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -155,14 +157,34 @@ def _duplicates(run: Run) -> Iterator[Fault]:
     for document in _documents(run):
         if document.language == "python":
             continue  # other linters report duplicate keys of dict literals
+        refused = _refuses_duplicates(run, document)
+        lost = f"{refused} refuses the file" if refused else "only the last one counts"
+        told = f"{refused} 拒绝该文件" if refused else "仅最后一个生效"
         for entry in document.duplicates:
             yield Fault(
                 entry.location,
-                f"remove one of the two: {entry.key!r} is given again below, "
-                "and only the last one counts",
-                Text(f"键 {entry.key} 重复，仅最后一个生效", f"{entry.key} is given twice"),
+                f"remove one of the two: {entry.key!r} is given again below, and {lost}",
+                Text(
+                    f"键 {entry.key} 重复，{told}",
+                    f"{entry.key} is given twice",
+                ),
                 Text("删除重复的键", "remove one of them"),
+                priority=Priority.HIGH if refused else None,
             )
+
+
+_OMEGACONF = (0, 9, 4)
+"""The first LLaMA-Factory whose hparams/parser.py reads a file with OmegaConf.load."""
+
+
+def _refuses_duplicates(run: Run, document: Document) -> str:
+    """Who refuses a file in which a key stands twice; "" where the last one counts."""
+    if run.framework != "llamafactory" or document is not run.place.document:
+        return ""
+    accepted = accepted_by(run)
+    release = accepted.parts[0].at_hand.version if accepted is not None else ""
+    newer = bool(release) and parsed(release) >= _OMEGACONF and document.language == "yaml"
+    return f"LLaMA-Factory {release}" if newer else ""
 
 
 # --- GPU010: precision ----------------------------------------------------------------
@@ -870,7 +892,8 @@ CHECKS: tuple[Check, ...] = (
         Text("配置键重复", "Duplicate key"),
         Priority.MEDIUM,
         judge_of(_duplicates),
-        why="Of two values for one key only the last counts; DeepSpeed refuses such a file.",
+        why="Of two values for one key only the last counts; DeepSpeed refuses such a file, and so "
+        "does LLaMA-Factory from 0.9.4 on.",
         fix="Remove the one that is not meant.",
         impact=_IGNORED,
         examples=(
@@ -881,7 +904,7 @@ CHECKS: tuple[Check, ...] = (
                 _TWICE.format(""),
             ),
         ),
-        sources=(sources.DEEPSPEED_SOURCE,),
+        sources=(sources.DEEPSPEED_SOURCE, "llamafactory 0.9.4, hparams/parser.py"),
     ),
     Check(
         "GPU010",

@@ -254,7 +254,7 @@ class Assembly:
         given = parse_arguments(
             words,
             switches=_server_switches(words) if server else frozenset(),
-            key_value=launch.framework in _KEY_VALUE,
+            key_value=_takes_pairs(launch.framework, words),
         )
         flags = dict(given.settings)
         positional = [*model, *given.positional]
@@ -1059,6 +1059,13 @@ def _name_model(flags: dict[str, Setting], positional: Sequence[Any]) -> None:
     if positional and "model" not in flags and "model_path" not in flags:
         word = positional[0]
         flags["model"] = Setting("model", word.value, word.location, Origin.FLAG)
+
+
+def _takes_pairs(framework: str, words: Sequence[Word]) -> bool:
+    """Whether the program reads ``name=value``: LLaMA-Factory does behind its file only."""
+    if framework == "llamafactory" and words and is_flag(words[0].text):
+        return False
+    return framework in _KEY_VALUE
 
 
 def _add_meanings(flags: dict[str, Setting]) -> None:
