@@ -1476,6 +1476,46 @@ def test_the_class_that_hydra_s_configuration_names_has_the_loop(
     assert _value(run, "micro_batch_size") == (batch or "unknown")
 
 
+LOADER_OF_ITS_OWN = """\
+import hydra
+import torch
+
+
+class Batches:
+    def __init__(self, dataset, size, shuffle=True):
+        self.loader = torch.utils.data.DataLoader(dataset, batch_size=size, shuffle=shuffle)
+
+
+@hydra.main(version_base=None, config_path="settings", config_name="small")
+def main(cfg):
+    batches = hydra.utils.instantiate(cfg.batches{given})
+    for batch in batches{later}.loader:
+        model(batch.cuda()).sum().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "later", "batch"),
+    [
+        (", dataset=data", "", 24),
+        (", _partial_=True", "(dataset=data, size=rank_size())", "unknown"),
+    ],
+)
+def test_what_hydra_makes_in_part_may_be_given_other_arguments(
+    run_of: MakeRun, given: str, later: str, batch: Any
+) -> None:
+    files = {
+        "train.py": LOADER_OF_ITS_OWN.format(given=given, later=later),
+        "settings/small.yaml": "batches:\n  _target_: train.Batches\n  size: 24\n",
+    }
+    assert _value(run_of(files, "python train.py"), "micro_batch_size") == batch
+
+
 # --- batches that are dealt out or cut up ----------------------------------------------------
 
 DEALT_OUT = """\

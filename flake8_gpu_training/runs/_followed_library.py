@@ -418,6 +418,9 @@ def _imported(follower: Follower, name: Any, text: str) -> Any:
     return follower.module(path) or Unknown(text)
 
 
+_HYDRA_S_OWN = frozenset({"_partial_", "_recursive_", "_convert_", "_args_"})
+
+
 def _instantiate(follower: Follower, given: Given, text: str) -> Any:
     """``hydra.utils.instantiate``: the class or function that ``_target_`` names."""
     table = given.get(0, "config")
@@ -430,9 +433,13 @@ def _instantiate(follower: Follower, given: Given, text: str) -> Any:
         if isinstance(key, str) and not (key.startswith("_") and key.endswith("_"))
     }
     keywords.update(given.keywords)
+    keywords = {key: item for key, item in keywords.items() if key not in _HYDRA_S_OWN}
     arguments = Given((), keywords, given.is_open or table.is_open)
     if not isinstance(target, str):
         return Unknown(text)
+    partial = bare(given.keywords.get("_partial_", table.entries.get("_partial_")))
+    if partial is True and not isinstance(follower.located(target), External):
+        return Unknown(text)  # who calls it may give other arguments
     return follower.target(target, arguments, table)
 
 
