@@ -121,6 +121,18 @@ CASES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "--tuner_backend unsloth --tuner_type longlora",
         ("--tuner_type longlora", "--tuner_backend unsloth --tuner_type lora"),
     ),
+    (
+        "unknown-model-type",
+        SFT,
+        "--model_type qwen_2_5",
+        ("--model_type qwen2_5", "--model_type mine --external_plugins plugin.py"),
+    ),
+    (
+        "unknown-template",
+        SFT,
+        "--template lama3",
+        ("--template llama3", "--template $TEMPLATE", "--template mine --external_plugins p.py"),
+    ),
     # training
     ("no-dataset", f"swift sft {MODEL}", "", ("--dataset d", "--cached_dataset d", "--dataste d")),
     ("no-dataset", f"megatron pt {MODEL}", "", ("--cached_dataset d",)),
@@ -956,6 +968,15 @@ def test_the_message_says_what_to_write_and_the_change_writes_it(tmp_path: Path)
     assert found.change is not None
     assert found.change.text == "--vllm_mode colocate"
     assert found.change.edits
+
+
+@pytest.mark.parametrize(
+    ("flags", "instruction"),
+    [("--template lama3", "write template=llama3: "), ("--template alpaca_gpt", "drop template: ")],
+)
+def test_the_name_that_is_meant_is_told(flags: str, instruction: str, tmp_path: Path) -> None:
+    (found,) = findings(runs_of(tmp_path, {"train.sh": f"{SFT} {flags}\n"}), "GPU024")
+    assert found.message.startswith(instruction)
 
 
 def test_a_server_that_is_named_is_the_mode(tmp_path: Path) -> None:

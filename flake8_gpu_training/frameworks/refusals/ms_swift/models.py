@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Callable
 
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
@@ -21,6 +22,7 @@ from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     tuner_name,
     value,
 )
+from flake8_gpu_training.frameworks.refusals.ms_swift.names import MODEL_TYPES, TEMPLATES
 from flake8_gpu_training.language import Text
 
 _MODEL = "swift/arguments/base_args/model_args.py, ModelArguments"
@@ -134,7 +136,66 @@ def _count_of_adapters(options: Options) -> Mapping[str, Any]:
     return {"count": len(items(options, "adapters"))}
 
 
+def _unknown_name(parameter: str, names: frozenset[str]) -> Callable[[Options], bool]:
+    def holds(options: Options) -> bool:
+        found = options[parameter]
+        return isinstance(found, str) and found not in names and not has_plugins(options)
+
+    return holds
+
+
+def _nearest(parameter: str, names: frozenset[str]) -> Callable[[Options], Mapping[str, Any]]:
+    """The name that is meant; the parameter is left to its default where none is alike."""
+
+    def found(options: Options) -> Mapping[str, Any]:
+        near = difflib.get_close_matches(options[parameter], sorted(names), 1, 0.7)
+        return {parameter: near[0]} if near else {}
+
+    return found
+
+
+def _meant(parameter: str, names: frozenset[str]) -> Callable[[Options], Mapping[str, Any]]:
+    def found(options: Options) -> Mapping[str, Any]:
+        near = _nearest(parameter, names)(options)
+        if not near:
+            return {"zh": f"去掉 {parameter}", "en": f"drop {parameter}"}
+        told = f"{parameter}={near[parameter]}"
+        return {"zh": f"写 {told}", "en": f"write {told}"}
+
+    return found
+
+
+def _unknown(
+    parameter: str, names: frozenset[str], why: Text, source: str, since: str = ""
+) -> Refusal:
+    return Refusal(
+        f"unknown-{parameter.replace('_', '-')}",
+        source,
+        (parameter,),
+        _unknown_name(parameter, names),
+        Text("{zh}", "{en}"),
+        why,
+        write=_nearest(parameter, names),
+        figures=_meant(parameter, names),
+        since=since,
+        groups=(*TRAIN, "infer", "deploy", "rollout", "export"),
+    )
+
+
 REFUSALS: tuple[Refusal, ...] = (
+    _unknown(
+        "model_type",
+        MODEL_TYPES,
+        Text("没有模型类型 {model_type}", "there is no type of models {model_type}"),
+        "swift/model/model_meta.py, _get_model_info",
+    ),
+    _unknown(
+        "template",
+        TEMPLATES,
+        Text("没有模板 {template}", "there is no template {template}"),
+        "swift/template/register.py, get_template_meta",
+        since="4.0.4",
+    ),
     Refusal(
         "no-model",
         f"{_MODEL}.__post_init__",
