@@ -311,3 +311,35 @@ def test_each_rule_has_a_case() -> None:
     names = {rule for rule, *_ in (*FLAGS, *FILES, *CALLS)}
     names |= {"deepspeed-file-without-zero", "precision-against-deepspeed-file"}
     assert {rule.name for rule in refusals_of("accelerate")} == names
+
+
+# --- keys of the sections -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "mend"),
+    [
+        (FSDP + "  fsdp_auto_wrap_polcy: NO_WRAP\n", "write fsdp_auto_wrap_policy"),
+        (
+            DEEPSPEED.replace("deepspeed_config_file: ds.json", "zero_stages: 3"),
+            "write zero_stage",
+        ),
+    ],
+)
+def test_a_misspelt_key_of_a_section_is_ignored(file: str, mend: str, tmp_path: Path) -> None:
+    (message,) = told(tmp_path, file=file, code="GPU005")
+    assert message.startswith(f"{mend}: Accelerate 1.15.0 has no parameter")
+    assert message.endswith("and ignores it")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        FSDP + "  fsdp_ignored_modules: head\n  fsdp_offload_params: false\n  own: 1\n",
+        FSDP + "  offload_params: false\n  version: 2\n",
+        DEEPSPEED + "  deepspeed_multinode_launcher: standard\n  zero3_init_flag: true\n",
+        MULTI + "downcast_bf16: 'no'\nrdzv_backend: static\nsame_network: true\n",
+    ],
+)
+def test_keys_of_sections_that_are_known_or_others(file: str, tmp_path: Path) -> None:
+    assert told(tmp_path, file=file, code="GPU005") == []

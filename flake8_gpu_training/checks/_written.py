@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit, Priority
 from flake8_gpu_training.facts import Argument, Call, Location, Origin, Setting, Unknown, known
-from flake8_gpu_training.frameworks import deepspeed_sections
+from flake8_gpu_training.frameworks import accelerate_sections, deepspeed_sections
 from flake8_gpu_training.frameworks.accepted import (
     Accepted,
     accepted_by,
@@ -172,6 +172,7 @@ def uses(run: Run) -> Iterator[Use]:
             "accelerate refuses the file",
             options=Options(entries, keys, run),
         )
+    yield from _of_sections(run)
     yield from _of_deepspeed(run)
     for call, known_to_it in constructed(run):
         keywords = tuple(_of_call(call))
@@ -182,6 +183,15 @@ def uses(run: Run) -> Iterator[Use]:
 
 
 _LAUNCHERS = {"accelerate": "accelerate launch"}
+
+
+def _of_sections(run: Run) -> Iterator[Use]:
+    """Keys within the sections of Accelerate's file that it ignores."""
+    found = accelerate_sections.misspelt(run)
+    if found is not None:
+        accepted, keys = found
+        written = tuple(Written(one, one.location, one.name) for one in keys if one.location)
+        yield Use(accepted, written, "ignores it", priority=Priority.MEDIUM)
 
 
 def _of_deepspeed(run: Run) -> Iterator[Use]:
