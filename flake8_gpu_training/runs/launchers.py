@@ -122,6 +122,7 @@ _TRL = Tool(
         "kto": _TRAIN,
         "rloo": _TRAIN,
         "reward": _TRAIN,
+        "distillation": _TRAIN,
         "vllm-serve": _SERVE,
     },
 )

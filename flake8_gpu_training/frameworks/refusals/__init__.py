@@ -21,6 +21,7 @@ _MODULES = frozenset(
         "peft",
         "torch",
         "transformers",
+        "trl",
         "videox_fun",
     }
 )
