@@ -261,6 +261,7 @@ REFUSED = (
         "report_to: trackio; project: mine",
         "give project a name",
     ),
+    ("seed: -1", "seed: 0", "give seed 0 to 4294967295"),
     (
         "use_kt: true; compute_accuracy: true",
         "compute_accuracy: true",
@@ -600,6 +601,11 @@ def test_what_is_not_known_is_not_told(tmp_path: Path) -> None:
     assert flags(tmp_path / "b", f"llamafactory-cli train {BY_FLAGS} --streaming true $MORE") == []
     ray = "USE_RAY=1 CUDA_VISIBLE_DEVICES=0 llamafactory-cli train x.yaml"
     assert told(tmp_path / "c", "deepspeed: z3.json", command=ray) == []
+
+
+def test_a_word_that_is_no_switch_counts_as_on_in_a_file(tmp_path: Path) -> None:
+    text = "stage: ppo; reward_model: rm; do_train: maybe"
+    assert told(tmp_path, text) == []
 
 
 def test_a_file_without_a_command_may_be_for_inference(tmp_path: Path) -> None:

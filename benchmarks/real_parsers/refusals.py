@@ -46,8 +46,23 @@ LATER: tuple[Reason, ...] = (
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
     Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),
     Reason(r"GRPO has no (loss|reward)", "swift/rlhf_trainers/grpo_trainer.py"),
-    Reason(r"stage=ppo takes no data to evaluate on", "llamafactory/train/ppo/trainer.py"),
-    Reason(r"bnb does not know", "llamafactory/model/model_utils/quantization.py"),
+    Reason(
+        r"stage=ppo (takes no data to evaluate|cannot resume)", "llamafactory/train/ppo/trainer.py"
+    ),
+    Reason(
+        r"(bnb|hqq|eetq|GPTQ) does not know|ZeRO-3 does not split",
+        "llamafactory/model/model_utils/quantization.py",
+    ),
+    Reason(r"there is no stage", "llamafactory/train/tuner.py, _training_function"),
+    Reason(r"there is no strategy", "llamafactory/data/data_utils.py, merge_dataset"),
+    Reason(r"no such template|does not take it, and LLaMA", "llamafactory/data/template.py"),
+    Reason(r"layers, which \d+ does not divide", "llamafactory/model/adapter.py"),
+    Reason(r"load one adapter|by LoRA alone|not know OFT", "llamafactory/model/adapter.py"),
+    Reason(
+        r"cannot accumulate|use_(galore|apollo) has no|a share of the parameters|asks a server",
+        "llamafactory/train/trainer_utils.py",
+    ),
+    Reason(r"use_kt does not go with", "llamafactory/train/sft/workflow.py"),
     Reason(r"there is no tuner", "swift/pipelines/train/tuner.py"),
     Reason(r"make the parallel sizes divide", "swift/sequence_parallel, its device mesh"),
 )

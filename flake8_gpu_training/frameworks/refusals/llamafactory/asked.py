@@ -19,7 +19,12 @@ LEAST = 1e-6
 
 def on(options: Options, name: str) -> bool:
     """Whether a switch is on; one that the release does not have is off."""
-    return options.takes(name) and truth(options[name]) is True
+    if not options.takes(name):
+        return False
+    value = options[name]
+    if value is not None and truth(value) is None:
+        raise UndecidedError(name)  # a word of a file counts as true, whatever it says
+    return truth(value) is True
 
 
 def any_on(options: Options, *names: str) -> bool:

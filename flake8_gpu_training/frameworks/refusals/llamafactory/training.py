@@ -6,6 +6,7 @@ from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.frameworks.refusals.llamafactory.asked import (
     LEAST,
+    PARSER,
     TRAIN,
     TRAIN_ARGS,
     any_on,
@@ -433,6 +434,16 @@ REFUSALS: tuple[Refusal, ...] = (
         Text("Trackio 需要项目名", "Trackio needs one"),
         groups=TRAIN,
         since="0.9.5",
+    ),
+    Refusal(
+        "seed",
+        f"{PARSER}, get_train_args",
+        ("seed",),
+        lambda options: not 0 <= options["seed"] < 2**32,
+        Text("seed 设为 0 到 4294967295", "give seed 0 to 4294967295"),
+        Text("NumPy 不接受 {seed}", "NumPy does not take {seed}"),
+        write=lambda options: {"seed": 42},
+        groups=TRAIN,
     ),
     _kt_cannot("predict_with_generate"),
     _kt_cannot("compute_accuracy"),
