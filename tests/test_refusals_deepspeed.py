@@ -394,7 +394,12 @@ def test_a_misspelt_key_of_the_top_is_ignored_and_of_medium_priority(tmp_path: P
 
 def test_precision_models_were_open_before(tmp_path: Path) -> None:
     config = section("fp16", enabled=True, loss_scale_win=1)
-    assert found(tmp_path, config, "GPU005", "0.16.9") == []
+    assert found(tmp_path / "old", config, "GPU005", "0.16.9") == []
+    (pinned,) = found(tmp_path / "new", config, "GPU005", "0.19.8")
+    (either,) = found(tmp_path / "any", config, "GPU005", "")
+    assert pinned.priority is None
+    assert either.priority is not None
+    assert either.priority.value == "medium"
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,8 @@ def _of_deepspeed(run: Run) -> Iterator[Use]:
             Written(one, one.location, one.name) for one in section.settings if one.location
         )
         if section.is_closed:
-            yield Use(section.accepted, keys, refuses, by_model=True)
+            priority = None if section.always else Priority.MEDIUM
+            yield Use(section.accepted, keys, refuses, by_model=True, priority=priority)
         else:
             yield Use(section.accepted, keys, "ignores it", priority=Priority.MEDIUM)
     whole = deepspeed_sections.whole(run)

@@ -31,12 +31,14 @@ _AUTO = "auto"
 class Section:
     """A mapping of the document: the keys to judge, and what its model takes.
 
-    ``is_closed``: an unknown key stops the run; otherwise it is ignored.
+    ``is_closed``: an unknown key stops the run; otherwise it is ignored. ``always``: in each
+    release that may be installed.
     """
 
     accepted: Accepted
     settings: tuple[Setting, ...]
     is_closed: bool
+    always: bool = True
 
 
 def sections(run: Run) -> Iterator[Section]:
@@ -57,7 +59,12 @@ def sections(run: Run) -> Iterator[Section]:
         if table.refuses_others(group, release.version):
             # The models drop what is "auto" before they look at the names.
             given = (_setting(e) for e in node.mapping.values() if e.node.value != _AUTO)
-            yield Section(_accepted(release, group), tuple(given), True)
+            yield Section(
+                _accepted(release, group),
+                tuple(given),
+                True,
+                all(table.refuses_others(group, table.versions[at]) for at in release.allowed),
+            )
 
 
 def whole(run: Run) -> Optional[tuple[Accepted, Mapping[str, Setting]]]:
