@@ -123,7 +123,7 @@ class Result:
     @property
     def uncounted(self) -> Optional[str]:
         """Why a refusal does not count."""
-        return None if self.accepted else uncounted(self.answer)
+        return None if self.accepted else uncounted(self.answer, self.one.framework)
 
     @property
     def refused_by_parser(self) -> bool:

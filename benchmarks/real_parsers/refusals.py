@@ -10,10 +10,11 @@ from typing import Any, Optional
 
 @dataclass(frozen=True)
 class Reason:
-    """Texts of refusals that are not counted, and why."""
+    """Texts of refusals that are not counted, and why; of all frameworks unless some are named."""
 
     pattern: str
     why: str
+    frameworks: tuple[str, ...] = ()
 
 
 SET_ASIDE: tuple[Reason, ...] = (
@@ -36,13 +37,16 @@ SET_ASIDE: tuple[Reason, ...] = (
 UNDECIDABLE: tuple[Reason, ...] = (
     Reason(
         r"Default process group has not been initialized",
-        "ddp_backend in one process; how many processes are started depends on the GPUs",
+        "ddp_backend in one process; how many are started depends on the GPUs",
+        ("trl", "llamafactory", "ms-swift"),
     ),
     Reason(r"object has no attribute|unhashable type", "a crash of the parser's own on a shape"),
 )
 """What depends on more than the project says, or is no refusal but a crash."""
 
 LATER: tuple[Reason, ...] = (
+    Reason(r"python starts one process that belongs", "transformers/trainer.py, Trainer.__init__"),
+    Reason(r"give min_lr or min_lr_rate", "transformers/optimization.py"),
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
     Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),
     Reason(r"GRPO has no (loss|reward)", "swift/rlhf_trainers/grpo_trainer.py"),
@@ -77,14 +81,16 @@ _OF_PARSERS = re.compile(
 """Refusals that quote what the user wrote, whatever that is."""
 
 
-def uncounted(answer: Mapping[str, Any]) -> Optional[str]:
-    """Why a refusal is not counted; None when it is."""
+def uncounted(answer: Mapping[str, Any], framework: str) -> Optional[str]:
+    """Why a framework's refusal is not counted; None when it is."""
     text = f"{answer['type']}: {answer['text']}"
     if answer["type"] in ("ImportError", "ModuleNotFoundError", "PackageNotFoundError", "Died"):
         return "an optional package is missing here"
     if _OF_PARSERS.search(text):
         return None
     for reason in (*SET_ASIDE, *UNDECIDABLE):
+        if reason.frameworks and framework not in reason.frameworks:
+            continue
         if re.search(reason.pattern, text):
             return reason.why
     return None
