@@ -524,7 +524,7 @@ args = TrainingArguments(
     output_dir="out",
     {}
 )
-Trainer(model=model, args=args, train_dataset=data).train()
+Trainer(model=model, args=args, train_dataset=data, eval_dataset=held_out).train()
 """
 _TABLES = "frameworks/parameters/*.json, generated from the released sources"
 _SWIFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset data/train.jsonl {}\n"
