@@ -125,7 +125,7 @@ CASES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         "unknown-model-type",
         SFT,
         "--model_type qwen_2_5",
-        ("--model_type qwen2_5", "--model_type mine --external_plugins plugin.py"),
+        ("--model_type qwen2", "--model_type mine --external_plugins plugin.py"),
     ),
     (
         "unknown-template",
@@ -200,6 +200,40 @@ CASES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         SFT,
         "--fsdp 'full_shard auto_wrap'",
         ("--fsdp fsdp2", "--fsdp conf/fsdp.json"),
+    ),
+    ("unknown-fsdp", SFT, "--fsdp zero3", ()),
+    (
+        "unknown-lr-scheduler-type",
+        SFT,
+        "--lr_scheduler_type cosin",
+        ("--lr_scheduler_type cosine", "--lr_scheduler_type $SCHEDULE"),
+    ),
+    (
+        "unknown-eval-strategy",
+        SFT,
+        "--eval_strategy stpes --split_dataset_ratio 0.01",
+        ("--eval_strategy stpes", "--eval_strategy epoch --split_dataset_ratio 0.01"),
+    ),
+    ("json-of-model-kwargs", SFT, "--model_kwargs max_pixels=100", ("--model_kwargs a.json",)),
+    ("json-of-columns", SFT, "--columns q=query", ("""--columns '{"q": "query"}'""",)),
+    (
+        "json-of-gradient-checkpointing-kwargs",
+        SFT,
+        "--gradient_checkpointing_kwargs use_reentrant=false",
+        ("""--gradient_checkpointing_kwargs '{"use_reentrant": false}'""",),
+    ),
+    ("json-of-lr-scheduler-kwargs", SFT, "--lr_scheduler_kwargs min_lr=1e-6", ("",)),
+    (
+        "json-of-vllm-limit-mm-per-prompt",
+        PAID,
+        "--vllm_limit_mm_per_prompt image=2",
+        ("""--vllm_limit_mm_per_prompt '{"image": 2}'""",),
+    ),
+    (
+        "json-of-vllm-engine-kwargs",
+        PAID,
+        "--vllm_engine_kwargs seed=1",
+        ("""--vllm_engine_kwargs '{"seed": 1}'""",),
     ),
     (
         "precision-of-the-weights",
@@ -535,6 +569,12 @@ CASES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "--per_device_train_batch_size 2 --num_generations 4",
             "--per_device_train_batch_size 2 --steps_per_generation 4",
         ),
+    ),
+    (
+        "uneven-groups",
+        f"CUDA_VISIBLE_DEVICES=0 {PAID}",
+        "--per_device_train_batch_size 4",
+        ("--per_device_train_batch_size 8",),
     ),
     ("uneven-groups", EIGHT, "--num_generations 7", ("--num_generations 4",)),
     (
@@ -933,6 +973,9 @@ def test_a_partition_needs_a_section_of_its_file(tmp_path: Path) -> None:
         ("3.6.4", f"swift sft {MODEL}", "", ["no-dataset"]),
         ("3.3.1", f"CUDA_VISIBLE_DEVICES=0,1,2 NPROC_PER_NODE=2 {PAID}", "", []),
         ("3.9.3", "swift export --to_hf true", "--mcore_adapters out/1", []),
+        ("4.6.0", SFT, "--template qwen25", ["unknown-template"]),
+        ("3.12.6", SFT, "--model_type qwen2_5", []),
+        ("4.6.0", SFT, "--model_type qwen2_5", ["unknown-model-type"]),
     ],
 )
 def test_a_release_has_its_own_rules(

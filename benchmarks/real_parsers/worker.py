@@ -296,8 +296,17 @@ def _parse_swift(argv: Sequence[str]) -> None:
 def _first_steps(pipeline: Any) -> None:
     """What a pipeline asks of its arguments before it needs weights or data."""
     from swift.pipelines.train.tuner import prepare_adapter
+    from transformers import Trainer
 
     arguments = pipeline.args
+    none = dict.fromkeys(
+        ("compute_metrics", "optimizer_cls_and_kwargs", "optimizer", "lr_scheduler", "model_init")
+    )
+    trainer: Any = types.SimpleNamespace(args=arguments.training_args, **none)
+    trainer.train_dataset = iter(()) if arguments.streaming else [0]
+    trainer.eval_dataset, trainer.data_collator = [0], list
+    trainer.is_fsdp_xla_enabled = trainer.is_fsdp_enabled = False
+    Trainer._validate_args(trainer)
     if arguments.tuner_type not in arguments.supported_tuners:
         import torch
 

@@ -53,12 +53,15 @@ def tuner_name(options: Options) -> Mapping[str, Any]:
 
 
 def world(options: Options) -> int:
-    """Number of processes, where it is written: NPROC_PER_NODE may come from outside."""
+    """Number of processes, where it is written: NPROC_PER_NODE may come from outside, but one
+    GPU takes one process."""
     launcher = options.run.launcher
     size = launcher.world_size
-    if size is None or launcher.processes.location is None:
-        raise UndecidedError("world size")
-    return size
+    if size is not None and launcher.processes.location is not None:
+        return size
+    if size == 1 and visible_gpus(options) == 1:
+        return 1
+    raise UndecidedError("world size")
 
 
 def visible_gpus(options: Options) -> int:

@@ -22,7 +22,12 @@ from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     tuner_name,
     value,
 )
-from flake8_gpu_training.frameworks.refusals.ms_swift.names import MODEL_TYPES, TEMPLATES
+from flake8_gpu_training.frameworks.refusals.ms_swift.names import (
+    MODEL_TYPES,
+    TEMPLATES,
+    Names,
+    names_of,
+)
 from flake8_gpu_training.language import Text
 
 _MODEL = "swift/arguments/base_args/model_args.py, ModelArguments"
@@ -136,25 +141,40 @@ def _count_of_adapters(options: Options) -> Mapping[str, Any]:
     return {"count": len(items(options, "adapters"))}
 
 
-def _unknown_name(parameter: str, names: frozenset[str]) -> Callable[[Options], bool]:
+def _known(options: Options, names: Names) -> frozenset[str]:
+    """The names of the releases that may be installed."""
+    found = options.accepted.parts[0].at_hand
+    releases = (found.table.versions[index] for index in found.allowed)
+    return frozenset().union(*(names_of(names, release) for release in releases))
+
+
+def _unknown_name(parameter: str, names: Names) -> Callable[[Options], bool]:
     def holds(options: Options) -> bool:
         found = options[parameter]
-        return isinstance(found, str) and found not in names and not has_plugins(options)
+        if not isinstance(found, str) or has_plugins(options):
+            return False
+        return found not in _known(options, names)
 
     return holds
 
 
-def _nearest(parameter: str, names: frozenset[str]) -> Callable[[Options], Mapping[str, Any]]:
+_ALIKE = 0.7
+"""How much of a misspelt name must agree with the real one (difflib's ratio)."""
+
+
+def _nearest(parameter: str, names: Names) -> Callable[[Options], Mapping[str, Any]]:
     """The name that is meant; the parameter is left to its default where none is alike."""
 
     def found(options: Options) -> Mapping[str, Any]:
-        near = difflib.get_close_matches(options[parameter], sorted(names), 1, 0.7)
+        near = difflib.get_close_matches(
+            options[parameter], sorted(_known(options, names)), 1, _ALIKE
+        )
         return {parameter: near[0]} if near else {}
 
     return found
 
 
-def _meant(parameter: str, names: frozenset[str]) -> Callable[[Options], Mapping[str, Any]]:
+def _meant(parameter: str, names: Names) -> Callable[[Options], Mapping[str, Any]]:
     def found(options: Options) -> Mapping[str, Any]:
         near = _nearest(parameter, names)(options)
         if not near:
@@ -165,9 +185,7 @@ def _meant(parameter: str, names: frozenset[str]) -> Callable[[Options], Mapping
     return found
 
 
-def _unknown(
-    parameter: str, names: frozenset[str], why: Text, source: str, since: str = ""
-) -> Refusal:
+def _unknown(parameter: str, names: Names, why: Text, source: str, since: str = "") -> Refusal:
     return Refusal(
         f"unknown-{parameter.replace('_', '-')}",
         source,

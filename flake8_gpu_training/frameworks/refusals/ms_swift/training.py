@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -82,9 +83,7 @@ def _incomplete_mail(options: Options) -> bool:
 
 _SHORTCUTS = ("zero0", "zero1", "zero2", "zero3", "zero2_offload", "zero3_offload")
 _LIKE_SHORTCUT = re.compile(r"(?:default[-_]|ds[-_])?z(?:ero)?[-_]?[0-9]?(?:[-_]?offload)?")
-_LIKE_FSDP = re.compile(
-    r"fsdp[0-9]?|(?:(?:full_shard|shard_grad_op|hybrid_shard|auto_wrap|offload) ?)+"
-)
+_LIKE_NAME = re.compile(r"[A-Za-z][\w -]*")
 
 
 def _named(name: str, options: Options) -> str:
@@ -103,7 +102,35 @@ def _unknown_shortcut(name: str) -> Callable[[Options], bool]:
 
 def _unknown_fsdp(options: Options) -> bool:
     named = _named("fsdp", options)
-    return named != "fsdp2" and _LIKE_FSDP.fullmatch(named) is not None
+    return named not in ("fsdp2", "none") and _LIKE_NAME.fullmatch(named) is not None
+
+
+_PAIRS = re.compile(r"[A-Za-z_]\w*=[\w.-]+")
+_OF_JSON = (
+    "model_kwargs",
+    "columns",
+    "gradient_checkpointing_kwargs",
+    "lr_scheduler_kwargs",
+    "vllm_limit_mm_per_prompt",
+    "vllm_engine_kwargs",
+)
+
+
+def _pairs(name: str) -> Callable[[Options], bool]:
+    return lambda options: _PAIRS.fullmatch(_named(name, options)) is not None
+
+
+def _as_json(name: str) -> Callable[[Options], Mapping[str, Any]]:
+    def written(options: Options) -> Mapping[str, Any]:
+        key, _, text = _named(name, options).partition("=")
+        shown = text if _is_number(text) else f'"{text}"'
+        return {"json": f'{{"{key}": {shown}}}'}
+
+    return written
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
 
 
 # --- precision and evaluation -----------------------------------------------------------
@@ -144,6 +171,34 @@ def _schedules_unjudged(options: Options) -> bool:
         return False  # told with the strategy
     judged = options["lr_scheduler_type"] in ("reduce_lr_on_plateau", "greedy")
     return judged and not evaluates(options)
+
+
+def _choices(options: Options, name: str) -> tuple[Any, ...]:
+    """What TrainingArguments turn into a member of an Enum."""
+    for part in options.accepted.parts:
+        if part.distribution == "transformers" and name in part.parameters:
+            return part.parameters[name].choices
+    return ()
+
+
+def _unknown_member(name: str) -> Callable[[Options], bool]:
+    def holds(options: Options) -> bool:
+        found, choices = options[name], _choices(options, name)
+        own = options.accepted.parameters[name].choices
+        if not isinstance(found, str) or own or not choices or found in choices:
+            return False
+        return name != "eval_strategy" or evaluates(options)
+
+    return holds
+
+
+def _members(name: str) -> Callable[[Options], Mapping[str, Any]]:
+    def figures(options: Options) -> Mapping[str, Any]:
+        choices = [str(one) for one in _choices(options, name) if one is not None]
+        near = difflib.get_close_matches(options[name], choices, 1, 0.7)
+        return {"choices": near[0] if near else ", ".join(choices)}
+
+    return figures
 
 
 def _no_zero_section(options: Options) -> bool:
@@ -334,6 +389,33 @@ REFUSALS: tuple[Refusal, ...] = (
         write=_without_other,
         figures=_precisions,
         groups=SFT,
+    ),
+    *(
+        Refusal(
+            f"unknown-{name.replace('_', '-')}",
+            "transformers/training_args.py, TrainingArguments.__post_init__",
+            (name,),
+            _unknown_member(name),
+            Text(f"{name} 设为 {{choices}}", f"write {name}={{choices}}"),
+            Text(f"{name} 不能取 {{{name}}}", f"there is no {name} {{{name}}}"),
+            figures=_members(name),
+            groups=SFT,
+        )
+        for name in ("lr_scheduler_type", "eval_strategy")
+    ),
+    *(
+        Refusal(
+            f"json-of-{name.replace('_', '-')}",
+            "swift/utils/utils.py, json_parse_to_dict",
+            (name,),
+            _pairs(name),
+            Text(f"{name} 写成 JSON：{{json}}", f"write {name} as JSON: {{json}}"),
+            Text(f"{{{name}}} 不是 JSON", f"{{{name}}} is none"),
+            figures=_as_json(name),
+            since="3.7.3",
+            groups=SFT,
+        )
+        for name in _OF_JSON
     ),
     Refusal(
         "best-model-unjudged",
