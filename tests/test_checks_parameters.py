@@ -428,3 +428,21 @@ def test_nothing_and_containers_are_no_number(tmp_path: Path, value: str) -> Non
 @pytest.mark.parametrize("value", ["'[LENGTH]'", "'{length}'", "'<length>'", "'%(length)s'"])
 def test_what_is_to_be_filled_in_is_no_mistake(tmp_path: Path, value: str) -> None:
     assert of_swift(tmp_path, f"--max_length {value}") == []
+
+
+def test_the_parser_of_an_imported_module_is_not_that_of_the_script(tmp_path: Path) -> None:
+    files = {
+        "lib/__init__.py": "",
+        "lib/train.py": "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+        "\n\ndef train():\n"
+        "    args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]\n"
+        "    Trainer(model=build(), args=args).train()\n",
+        "evaluate.py": "import argparse\n\nfrom lib.train import build\n\n"
+        "parser = argparse.ArgumentParser()\nparser.add_argument('--question-file')\n"
+        "args = parser.parse_args()\nbuild().generate(args.question_file)\n",
+        "start.py": "from lib.train import train\n\ntrain()\n",
+        "eval.sh": "python evaluate.py --question-file a.json\n",
+        "train.sh": "torchrun start.py --output_dir out --question-file a.json\n",
+    }
+    found = findings(runs_of(tmp_path, files), "GPU005")
+    assert [f.location.path for f in found] == ["train.sh"]

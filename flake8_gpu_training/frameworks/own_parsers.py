@@ -41,6 +41,8 @@ def own_parser(run: Run) -> Optional[OwnParser]:
     if len(made) != 1 or not run.python:
         return None
     file, call = made[0]
+    if any(_parses_itself(other) for other in run.python if other.path == run.entry != file.path):
+        return None
     text = call.positional[0].text if len(call.positional) == 1 else ""
     if call.keywords or not _LISTED.fullmatch(text):
         return None
@@ -66,6 +68,12 @@ def own_parser(run: Run) -> Optional[OwnParser]:
 _OF_FLAGS = ("parse_args_into_dataclasses", "parse_args_and_config")
 _OF_FILES = ("parse_args_and_config", "parse_json_file", "parse_yaml_file")
 _OTHER = ("add_argument", "parse_args", "parse_known_args")
+
+
+def _parses_itself(entry: PythonFile) -> bool:
+    """Whether the script that is started has a parser of another kind: the one of a module that
+    it imports is not asked then."""
+    return any(call.method in ("parse_args", "parse_known_args") for call in entry.calls)
 
 
 def _is_strict(file: PythonFile, *methods: str) -> bool:
