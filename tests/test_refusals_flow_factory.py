@@ -142,6 +142,15 @@ def test_a_rule(tmp_path: Path, refused: str, taken: str, instruction: str) -> N
     assert told(tmp_path / "b", taken) == []
 
 
+def test_a_change_stands_in_its_section(tmp_path: Path) -> None:
+    text = CONFIG.format(**{**PLAIN, "trainer_type": "nft", "train": "  kl_type: x-based\n"})
+    files = {"grpo.yaml": text, "run.sh": "ff-train grpo.yaml\n"}
+    (finding,) = findings(runs_of(tmp_path, files), "GPU024")
+    assert finding.change is not None
+    (edit,) = finding.change.edits
+    assert (edit.old, edit.new) == ("x-based", "v-based")
+
+
 def test_rewards_are_a_list_or_a_mapping(tmp_path: Path) -> None:
     start, _, _ = CONFIG.format(**PLAIN).partition("rewards:")
     files = {"grpo.yaml": f"{start}rewards: PickScore\n", "run.sh": "ff-train grpo.yaml\n"}

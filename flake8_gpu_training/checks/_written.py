@@ -224,8 +224,10 @@ def _by_parameter(
             continue
         is_flag = as_flags or setting.origin is Origin.FLAG
         parameter = accepted.parameter(name.replace("-", "_") if is_flag else name, flag=is_flag)
-        if parameter is None or parameter.name == name or parameter.name in given:
+        if parameter is None or parameter.name in given:
             continue
+        if parameter.name == name.rpartition(".")[2]:
+            continue  # its own name, in a section or not
         is_opposite = name == f"no_{parameter.name}"
         value = False if is_opposite and setting.value is True else setting.value
         found[parameter.name] = replace(setting, name=parameter.name, value=value)

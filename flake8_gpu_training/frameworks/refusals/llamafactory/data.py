@@ -76,6 +76,11 @@ def _template_words(options: Options) -> dict[str, Any]:
     }
 
 
+def _template_written(options: Options) -> dict[str, Any]:
+    near = _near_template(options, options["template"])
+    return {"template": near[0]} if near else {}
+
+
 def _silent_prompt(options: Options) -> bool:
     name = options["template"]
     return (
@@ -230,6 +235,7 @@ REFUSALS: tuple[Refusal, ...] = (
         Text("{mend_zh}", "{mend}"),
         Text("{template}：{why_zh}", "{template}: {why}"),
         figures=_template_words,
+        write=_template_written,
     ),
     Refusal(
         "prompt-of-template",
