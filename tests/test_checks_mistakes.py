@@ -349,6 +349,22 @@ def test_a_generation_is_enough_to_tell_that_attention_is_lacking(
     assert len(judged(run, "GPU020").findings) == count
 
 
+@pytest.mark.parametrize(
+    ("code", "flags", "silent", "told"),
+    [
+        ("GPU016", "--packing true", "3.3.1", "3.4.1"),
+        ("GPU016", "--padding_free true", "3.4.1", "3.5.3"),
+        ("GPU019", "--streaming true --max_steps 9 --lazy_tokenize true", "3.6.4", "3.7.3"),
+    ],
+)
+def test_older_releases_of_swift_do_not_refuse(
+    code: str, flags: str, silent: str, told: str, tmp_path: Path
+) -> None:
+    for version, count in ((silent, 0), (told, 1)):
+        pins = {"train.sh": SWIFT.format(flags), "requirements.txt": f"ms-swift=={version}\n"}
+        assert len(findings(runs_of(tmp_path / version, pins), code)) == count
+
+
 def test_packing_on_a_gpu_without_flash_attention_is_dropped() -> None:
     run = hand_made(
         practices={"packing": True, "attention": "sdpa"},

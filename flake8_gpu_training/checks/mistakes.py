@@ -31,7 +31,7 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
 from flake8_gpu_training.frameworks.accepted import accepted_by
-from flake8_gpu_training.frameworks.reading import parsed
+from flake8_gpu_training.frameworks.reading import parsed, version_of
 from flake8_gpu_training.frameworks.transformers import configuration_class
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -482,12 +482,18 @@ def _best_fault(best: Setting, message: str, change: Optional[Change] = None) ->
 _FLASH = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
 
 
+_PACKS_WITH_FLASH = {"packing": (3, 4), "padding_free": (3, 5)}
+"""First ms-swift that refuses other attention."""
+
+
 def _packing_without_flash(run: Run) -> Iterator[Fault]:
     if run.framework != "swift" or run.value("megatron") is True or is_ray(run):
         return
     packed = _is_on(run, "packing") or _is_on(run, "padding_free")
     attention = run.practice("attention")
     if packed is None or not attention.known or attention.value in _FLASH:
+        return
+    if version_of(run, "ms-swift") < _PACKS_WITH_FLASH[packed.name]:
         return
     if has_flash_kernel(run) is False:
         yield Fault(
@@ -547,6 +553,8 @@ class _Exclusion:
     kept: str
     reason: str
     is_kept: Callable[[Run], bool]
+    since: tuple[int, ...] = ()
+    """First ms-swift that refuses it; those before turn one of the two off."""
 
 
 def _sharded_state(run: Run) -> bool:
@@ -567,6 +575,7 @@ _EXCLUSIONS = (
         "packing",
         "packing needs the lengths beforehand",
         lambda run: _is_on(run, "packing") is not None,
+        (3, 7),
     ),
     _Exclusion(
         ("swift",),
@@ -574,6 +583,7 @@ _EXCLUSIONS = (
         "streaming",
         "streaming tokenises on the fly already",
         lambda run: _is_on(run, "streaming") is not None,
+        (3, 7),
     ),
     _Exclusion(
         ("swift",),
@@ -589,6 +599,8 @@ def _exclusive(run: Run) -> Iterator[Fault]:
     for rule in _EXCLUSIONS:
         dropped = _written(run, rule.dropped)
         if run.framework not in rule.frameworks or dropped is None:
+            continue
+        if rule.since and version_of(run, "ms-swift") < rule.since:
             continue
         if dropped.value in (False, "", "false", None) or not rule.is_kept(run):
             continue
