@@ -446,3 +446,9 @@ def test_the_parser_of_an_imported_module_is_not_that_of_the_script(tmp_path: Pa
     }
     found = findings(runs_of(tmp_path, files), "GPU005")
     assert [f.location.path for f in found] == ["train.sh"]
+
+
+def test_the_parser_of_trl_takes_the_word_none(tmp_path: Path) -> None:
+    assert of_trl(tmp_path / "trl", "--dataloader_prefetch_factor None") == []
+    (found,) = of_swift(tmp_path / "swift", "--dataloader_prefetch_factor None")
+    assert found.startswith("GPU008 give dataloader_prefetch_factor a whole number")

@@ -49,6 +49,13 @@ LATER: tuple[Reason, ...] = (
     Reason(r"give min_lr or min_lr_rate", "transformers/optimization.py"),
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
     Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),
+    Reason(r"padding_free alone does not cut|loss_type one of nll", "trl/trainer/sft_trainer.py"),
+    Reason(r"KTO (estimates its KL|pairs each sample)", "trl/trainer/kto_trainer.py"),
+    Reason(r"with an adapter there is no reference model", "trl/trainer/dpo_trainer.py"),
+    Reason(
+        r"there is no reference model|one of token, sequence|loss_type one of grpo",
+        "trl/trainer/grpo_trainer.py",
+    ),
     Reason(r"GRPO has no (loss|reward)", "swift/rlhf_trainers/grpo_trainer.py"),
     Reason(
         r"stage=ppo (takes no data to evaluate|cannot resume)", "llamafactory/train/ppo/trainer.py"

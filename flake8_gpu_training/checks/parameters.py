@@ -316,6 +316,8 @@ def _wrong_types(run: Run) -> Iterator[Fault]:
         refused = _REFUSES.get(wanted)
         if refused is None or not refused(written.text) or _is_to_fill_in(written.text):
             continue
+        if written.text.lower() in _NOTHING and _takes_nothing(use, parameter):
+            continue
         new = _as(wanted, written.text)
         hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
         yield Fault(
@@ -382,6 +384,15 @@ def _json_text(value: Any) -> str:
 
 _PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$]|%.|your|xx|\.\.\.|^$")
 """What stands for a value that the user is to fill in."""
+
+
+_NOTHING = frozenset({"none", "null"})
+
+
+def _takes_nothing(use: Use, parameter: Parameter) -> bool:
+    """Whether the parser may read the word None as no value: TRL's does, not HfArgumentParser."""
+    is_trl = any(part.distribution == "trl" for part in use.accepted.parts)
+    return parameter.optional and (is_trl or bool(use.parser))
 
 
 def _is_to_fill_in(text: str) -> bool:
