@@ -40,6 +40,10 @@ UNDECIDABLE: tuple[Reason, ...] = (
         "ddp_backend in one process; how many are started depends on the GPUs",
         ("trl", "llamafactory", "ms-swift"),
     ),
+    Reason(
+        r"global (eval )?batch size|must be divisible by num_generations",
+        "how many processes trl starts depends on the GPUs",
+    ),
     Reason(r"object has no attribute|unhashable type", "a crash of the parser's own on a shape"),
 )
 """What depends on more than the project says, or is no refusal but a crash."""
@@ -55,6 +59,26 @@ LATER: tuple[Reason, ...] = (
     Reason(
         r"there is no reference model|one of token, sequence|loss_type one of grpo",
         "trl/trainer/grpo_trainer.py",
+    ),
+    Reason(r"updates layer by layer|does not work in several", "transformers/trainer_optimizer.py"),
+    Reason(
+        r"takes one of them, and|needs a falling rate|greedy does not take",
+        "transformers/optimization.py, the schedules",
+    ),
+    Reason(r"needs data to evaluate on", "transformers/trainer.py, Trainer.__init__"),
+    Reason(
+        r"the two cannot both be on|from whole checkpoints|does not go with (SHARDED|ZeRO)|"
+        r"num_steps does not go with",
+        "transformers/trainer.py, Trainer.create_accelerator_and_postprocess",
+    ),
+    Reason(
+        r"how long a row is|selective (chooses|does not work)|fuses the head",
+        "trl/trainer/sft_trainer.py, SFTTrainer.__init__",
+    ),
+    Reason(
+        r"DPO has no loss|has none but reverse_kl|sorts the samples|exo_pair needs|"
+        r"a fixed reference|weighs tokens and",
+        "trl/trainer/*_trainer.py, __init__",
     ),
     Reason(r"GRPO has no (loss|reward)", "swift/rlhf_trainers/grpo_trainer.py"),
     Reason(

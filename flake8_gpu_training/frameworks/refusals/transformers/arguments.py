@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 
+from flake8_gpu_training.frameworks.refusals import fields
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
@@ -186,6 +187,38 @@ def _accumulates_twice(options: Options) -> bool:
         raise UndecidedError("gradient_accumulation_kwargs")
     return "num_steps" in kwargs and options["gradient_accumulation_steps"] > 1
 
+
+_DEBUG = ("underflow_overflow", "tpu_metrics_debug")
+
+
+def _debug_words(options: Options) -> list[str]:
+    """Words of ``debug`` that are no options of it."""
+    value = options["debug"]
+    words = value.split() if isinstance(value, str) else [str(one) for one in value or ()]
+    return [word for word in words if word not in _DEBUG and "." not in word]
+
+
+_LEVELS = ("detail", "debug", "info", "warning", "error", "critical", "passive")
+
+
+# --- what the DataLoader refuses --------------------------------------------------------
+
+
+def _loads_nothing(options: Options) -> bool:
+    size = options["per_device_train_batch_size"]
+    return isinstance(size, int) and size <= 0
+
+
+def _works_backwards(options: Options) -> bool:
+    return bool(options["dataloader_num_workers"] < 0)
+
+
+def _fetches_backwards(options: Options) -> bool:
+    ahead = options["dataloader_prefetch_factor"]
+    return ahead is not None and ahead < 0 and options["dataloader_num_workers"] > 0
+
+
+_LOADER = "torch/utils/data, DataLoader.__init__ and BatchSampler.__init__"
 
 # --- optimizers and schedules of their own arguments --------------------------------------
 
@@ -620,6 +653,67 @@ REFUSALS: tuple[Refusal, ...] = (
         Text("此前没有任何状态", "there is no state to use"),
         groups=GROUPS,
         since="4.42.4",
+    ),
+    Refusal(
+        "unknown-debug-option",
+        _SOURCE,
+        ("debug",),
+        lambda options: bool(_debug_words(options)),
+        Text("debug 取 underflow_overflow", "write debug=underflow_overflow, or drop it"),
+        Text("debug 不认识 {words}", "debug does not know {words}"),
+        figures=lambda options: {"words": ", ".join(_debug_words(options))},
+        write=lambda options: {"debug": "underflow_overflow"},
+        groups=GROUPS,
+        since="4.31.0",
+    ),
+    *(
+        fields.among(group, name, _LEVELS, "transformers/training_args.py, trainer_log_levels")
+        for name in ("log_level", "log_level_replica")
+        for group in GROUPS
+    ),
+    Refusal(
+        "batch-of-nothing",
+        _LOADER,
+        ("per_device_train_batch_size",),
+        _loads_nothing,
+        Text(
+            "per_device_train_batch_size 设为 1 或更大",
+            "give per_device_train_batch_size 1 or more",
+        ),
+        Text(
+            "DataLoader 不接受 {per_device_train_batch_size}",
+            "the DataLoader does not take {per_device_train_batch_size}",
+        ),
+        write=lambda options: {"per_device_train_batch_size": 1},
+        groups=GROUPS,
+    ),
+    Refusal(
+        "workers-below-0",
+        _LOADER,
+        ("dataloader_num_workers",),
+        _works_backwards,
+        Text("dataloader_num_workers 设为 0 或更大", "give dataloader_num_workers 0 or more"),
+        Text(
+            "DataLoader 不接受 {dataloader_num_workers}",
+            "the DataLoader does not take {dataloader_num_workers}",
+        ),
+        write=lambda options: {"dataloader_num_workers": 4},
+        groups=GROUPS,
+    ),
+    Refusal(
+        "prefetch-below-0",
+        _LOADER,
+        ("dataloader_prefetch_factor",),
+        _fetches_backwards,
+        Text(
+            "dataloader_prefetch_factor 设为 1 或更大，或删除",
+            "give dataloader_prefetch_factor 1 or more, or drop it",
+        ),
+        Text(
+            "DataLoader 不接受 {dataloader_prefetch_factor}",
+            "the DataLoader does not take {dataloader_prefetch_factor}",
+        ),
+        groups=GROUPS,
     ),
     Refusal(
         "polynomial-end-above-start",
