@@ -1015,7 +1015,13 @@ def test_the_message_says_what_to_write_and_the_change_writes_it(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("flags", "instruction"),
-    [("--template lama3", "write template=llama3: "), ("--template alpaca_gpt", "drop template: ")],
+    [
+        ("--template lama3", "write template=llama3: "),
+        ("--template alpaca_gpt", "drop template: "),
+        ("--model_type qwen_2_5_5", "drop model_type: "),
+        ("--model_kwargs fps=2.0", 'write model_kwargs as JSON: {"fps": 2.0}: '),
+        ("--columns q=query", 'write columns as JSON: {"q": "query"}: '),
+    ],
 )
 def test_the_name_that_is_meant_is_told(flags: str, instruction: str, tmp_path: Path) -> None:
     (found,) = findings(runs_of(tmp_path, {"train.sh": f"{SFT} {flags}\n"}), "GPU024")

@@ -219,7 +219,7 @@ def _counts_of_plugins(options: Options) -> Mapping[str, Any]:
 
 # --- the rules --------------------------------------------------------------------------
 
-_TEACHER = Text("有教师的 GRPO", "GRPO with a teacher")
+_TEACHER = Text("有教师的 GRPO ", "GRPO with a teacher")
 
 
 REFUSALS: tuple[Refusal, ...] = (
@@ -406,7 +406,7 @@ REFUSALS: tuple[Refusal, ...] = (
         ("reward_weights", "reward_funcs"),
         _grpo(_other_weights),
         Text("每个奖励给一个 reward_weights", "give a reward weight for each reward"),
-        Text("{rewards} 个奖励，{weights} 个权重", "{rewards} rewards have {weights} weights"),
+        Text("{rewards} 个奖励，{weights} 个权重", "rewards: {rewards}, weights: {weights}"),
         figures=_counts_of_weights,
         since="4.3.2",
         groups=(*RLHF, *MEGATRON_RLHF),
@@ -417,7 +417,7 @@ REFUSALS: tuple[Refusal, ...] = (
         ("reward_model_plugin", "reward_model"),
         _grpo(_other_plugins),
         Text("每个 reward_model 给一个 reward_model_plugin", "give a plugin for each reward_model"),
-        Text("{models} 个模型，{plugins} 个插件", "{models} models have {plugins} plugins"),
+        Text("{models} 个模型，{plugins} 个插件", "models: {models}, plugins: {plugins}"),
         figures=_counts_of_plugins,
         since="3.10.3",
         groups=RLHF,

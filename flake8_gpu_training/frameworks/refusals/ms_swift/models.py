@@ -158,20 +158,24 @@ def _unknown_name(parameter: str, names: Names) -> Callable[[Options], bool]:
     return holds
 
 
-_ALIKE = 0.7
+_ALIKE = 0.8
 """How much of a misspelt name must agree with the real one (difflib's ratio)."""
 
 
 def _nearest(parameter: str, names: Names) -> Callable[[Options], Mapping[str, Any]]:
-    """The name that is meant; the parameter is left to its default where none is alike."""
+    """The name that is meant: one with another number is another model's."""
 
     def found(options: Options) -> Mapping[str, Any]:
-        near = difflib.get_close_matches(
-            options[parameter], sorted(_known(options, names)), 1, _ALIKE
-        )
+        written = options[parameter]
+        numbered = sorted(n for n in _known(options, names) if _digits(n) == _digits(written))
+        near = difflib.get_close_matches(written, numbered, 1, _ALIKE)
         return {parameter: near[0]} if near else {}
 
     return found
+
+
+def _digits(name: str) -> str:
+    return "".join(filter(str.isdigit, name))
 
 
 def _meant(parameter: str, names: Names) -> Callable[[Options], Mapping[str, Any]]:

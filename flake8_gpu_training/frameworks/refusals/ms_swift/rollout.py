@@ -126,7 +126,7 @@ REFUSALS: tuple[Refusal, ...] = (
             "每个 vllm_server_host 给一个 vllm_server_port",
             "give a vllm_server_port for each vllm_server_host",
         ),
-        Text("{hosts} 个地址，{ports} 个端口", "{hosts} hosts have {ports} ports"),
+        Text("{hosts} 个地址，{ports} 个端口", "hosts: {hosts}, ports: {ports}"),
         figures=_numbers_of_hosts,
         since="4.0.4",
         groups=RLHF,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Callable
@@ -123,14 +124,18 @@ def _pairs(name: str) -> Callable[[Options], bool]:
 def _as_json(name: str) -> Callable[[Options], Mapping[str, Any]]:
     def written(options: Options) -> Mapping[str, Any]:
         key, _, text = _named(name, options).partition("=")
-        shown = text if _is_number(text) else f'"{text}"'
+        shown = text if _is_json(text) else f'"{text}"'
         return {"json": f'{{"{key}": {shown}}}'}
 
     return written
 
 
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit()
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 # --- precision and evaluation -----------------------------------------------------------
