@@ -452,3 +452,22 @@ def test_the_parser_of_trl_takes_the_word_none(tmp_path: Path) -> None:
     assert of_trl(tmp_path / "trl", "--dataloader_prefetch_factor None") == []
     (found,) = of_swift(tmp_path / "swift", "--dataloader_prefetch_factor None")
     assert found.startswith("GPU008 give dataloader_prefetch_factor a whole number")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--log_level warnng", "GPU009 write log_level=warning"),
+        ("--debug underflow", "GPU009 choose one of underflow_overflow"),
+        ("--debug underflow_overflow", ""),
+        ("--log_level_replica passive", ""),
+    ],
+)
+def test_choices_that_the_source_computes(tmp_path: Path, flags: str, told: str) -> None:
+    assert [f[: len(told)] for f in of_swift(tmp_path, flags)] == ([told] if told else [])
+
+
+def test_debug_options_are_words_of_one_text() -> None:
+    assert of_trainer('debug="underflow_overflow tpu_metrics_debug"') == []
+    (found,) = of_trainer('debug="underflow_overflow tpu"')
+    assert found.startswith("GPU009 ")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._faults import Fault, judge_of
@@ -463,7 +463,7 @@ def _is_default(use: Use, written: Written) -> bool:
 _CONVERTED = frozenset(
     """
     eval_strategy evaluation_strategy logging_strategy save_strategy hub_strategy
-    lr_scheduler_type optim
+    lr_scheduler_type optim debug
     """.split()  # noqa: SIM905
 )
 """Names that TrainingArguments.__post_init__ turns into an Enum, whoever gives them."""
@@ -473,6 +473,7 @@ def _no_choices(run: Run) -> Iterator[Fault]:
     for use in uses(run):
         for written in use.written:
             parameter = use.parameter(written)
+            parameter = _with_choices(use, parameter) if parameter is not None else None
             if parameter is None or not parameter.choices:
                 continue
             checked = use.is_flag(written)
@@ -481,13 +482,34 @@ def _no_choices(run: Run) -> Iterator[Fault]:
             value = written.text if checked else written.setting.value
             if value is None or not known(value) or not isinstance(value, (str, bool, int)):
                 continue
-            if value in parameter.choices or str(value) in map(str, parameter.choices):
+            words = str(value).split() if parameter.name == "debug" else [value]
+            if all(one in parameter.choices or str(one) in _texts(parameter) for one in words):
                 continue
             if checked and str(value).lower() in ("none", "null"):
                 continue
             if "." in str(value) or _PLACEHOLDER.search(str(value)):
                 continue  # a member of an Enum, or no value yet
             yield _no_choice(use, written, parameter, value)
+
+
+def _texts(parameter: Parameter) -> Sequence[str]:
+    return [str(choice) for choice in parameter.choices]
+
+
+_LEVELS = ("detail", "debug", "info", "warning", "error", "critical", "passive")
+_COMPUTED: Mapping[str, tuple[str, ...]] = {
+    "log_level": _LEVELS,
+    "log_level_replica": _LEVELS,
+    "debug": ("underflow_overflow", "tpu_metrics_debug"),
+}
+"""Choices of TrainingArguments that the source computes (any of 4.30.2 to 5.24.0, training_args.py,
+utils/logging.py and debug_utils.py): the tables do not have them."""
+
+
+def _with_choices(use: Use, parameter: Parameter) -> Parameter:
+    if not use.is_trainer or parameter.name not in _COMPUTED:
+        return parameter
+    return replace(parameter, choices=_COMPUTED[parameter.name])
 
 
 _COMPARED = frozenset({("Accelerator", "mixed_precision")})
