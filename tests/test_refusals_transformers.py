@@ -459,6 +459,11 @@ trainer = Trainer(model, args, {})
             "pass train_dataset to the Trainer",
         ),
         (
+            ("", "", "eval_dataset=data", "trainer.train()"),
+            ("", "", "eval_dataset=data", "trainer.train_dataset = data\ntrainer.train()"),
+            "pass train_dataset to the Trainer",
+        ),
+        (
             ("", "", "train_dataset=data", "trainer.evaluate()"),
             ("", "", "train_dataset=data", "trainer.evaluate(held_out)"),
             "pass eval_dataset to the Trainer",
@@ -467,27 +472,6 @@ trainer = Trainer(model, args, {})
             ("", "", "train_dataset=data", "trainer.hyperparameter_search(n_trials=3)"),
             ("", "", "train_dataset=data", "trainer.train()"),
             "pass model_init to the Trainer",
-        ),
-        (
-            ("", 'model = AutoModel.from_pretrained("gpt2")', "train_dataset=data", ""),
-            (
-                "",
-                'model = AutoModel.from_pretrained("gpt2", trust_remote_code=True)',
-                "train_dataset=data",
-                "",
-            ),
-            "load the model by a class with a head",
-        ),
-        (
-            ("", 'model = AutoModel.from_pretrained("gpt2")', "train_dataset=data", ""),
-            (
-                "",
-                'model = AutoModel.from_pretrained("gpt2")\nmodel = with_head(model)\n'
-                "model = get_peft_model(model, config)",
-                "train_dataset=data",
-                "",
-            ),
-            "load the model by a class with a head",
         ),
         (
             (
@@ -522,12 +506,11 @@ trainer = Trainer(model, args, {})
     ],
 )
 def test_a_whole_script(refused: tuple[str, ...], taken: tuple[str, ...], instruction: str) -> None:
-    head = WHOLE.replace("AutoModelForCausalLM", "AutoModel")
-    runs = runs_alone(head.format(*refused), transformers=NEW)
+    runs = runs_alone(WHOLE.format(*refused), transformers=NEW)
     (found,) = findings(runs, "GPU024")
     assert found.message.startswith(instruction)
     assert "Trainer raises" in found.message
-    assert findings(runs_alone(head.format(*taken), transformers=NEW), "GPU024") == []
+    assert findings(runs_alone(WHOLE.format(*taken), transformers=NEW), "GPU024") == []
 
 
 @pytest.mark.parametrize(

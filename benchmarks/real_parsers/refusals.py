@@ -43,6 +43,7 @@ UNDECIDABLE: tuple[Reason, ...] = (
     Reason(
         r"global (eval )?batch size|must be divisible by num_generations",
         "how many processes trl starts depends on the GPUs",
+        ("trl",),
     ),
     Reason(r"object has no attribute|unhashable type", "a crash of the parser's own on a shape"),
 )

@@ -132,6 +132,9 @@ def _calls_of(options: Options, trainer: Call, method: str) -> list[Call]:
     name = trainer.assigned_to
     if not name or sum(call.assigned_to == name for call in calls) != 1:
         raise UndecidedError("the Trainer's name")
+    later = [one.name for file in options.run.python for one in file.attributes]
+    if any(one.endswith(("_dataset", "_dataloader", "model_init")) for one in later):
+        raise UndecidedError("what the Trainer is given afterwards")
     return [call for call in calls if call.name == f"{name}.{method}" or _on(call, name, method)]
 
 
@@ -163,7 +166,7 @@ def _searches_with_one_model(options: Options) -> bool:
     return bool(_calls_of(options, trainer, "hyperparameter_search"))
 
 
-# --- what its model and its data are ------------------------------------------------------
+# --- what its data are ------------------------------------------------------
 
 
 def _makers(options: Options, name: str) -> list[Call]:
@@ -178,19 +181,6 @@ def _value_of(trainer: Call, name: str, index: int) -> str:
     if argument is None and index < len(trainer.positional):
         argument = trainer.positional[index]
     return argument.text if argument is not None and argument.text.isidentifier() else ""
-
-
-def _trains_no_head(options: Options) -> bool:
-    trainer = trainer_of(options)
-    if trainer.method not in _PLAIN:
-        return False
-    made = _makers(options, _value_of(trainer, "model", 0))
-    return len(made) == 1 and _is_headless(made[0])
-
-
-def _is_headless(call: Call) -> bool:
-    is_auto = call.name in ("transformers.AutoModel.from_pretrained",)
-    return is_auto and not call.is_open and "trust_remote_code" not in call.keywords
 
 
 _STILL_STREAMED = frozenset(
@@ -270,23 +260,6 @@ REFUSALS: tuple[Refusal, ...] = (
         Text(
             "hyperparameter_search() 每次试验都要新建模型",
             "hyperparameter_search() makes a new model for each trial",
-        ),
-        at=_of_trainer,
-        raiser="Trainer",
-        groups=GROUPS,
-    ),
-    Refusal(
-        "model-without-head",
-        _SOURCE,
-        (),
-        _trains_no_head,
-        Text(
-            "改用带任务头的类，如 AutoModelForCausalLM",
-            "load the model by a class with a head, such as AutoModelForCausalLM",
-        ),
-        Text(
-            "AutoModel 只给出隐藏状态，没有损失",
-            "AutoModel computes hidden states only, and no loss",
         ),
         at=_of_trainer,
         raiser="Trainer",
