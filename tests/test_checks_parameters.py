@@ -67,6 +67,12 @@ def test_no_parser_of_flags_takes_these_for_a_number(value: str, tmp_path: Path)
     assert found.startswith("GPU008 give max_length a whole number: ")
 
 
+def test_none_is_a_choice_only_where_it_is_one(tmp_path: Path) -> None:
+    (found,) = of_swift(tmp_path / "a", "--save_strategy none")
+    assert found.startswith("GPU009 ")
+    assert of_swift(tmp_path / "b", "--truncation_strategy None") == []
+
+
 def test_flags_with_dashes_and_negated_flags_are_known(tmp_path: Path) -> None:
     flags = "--learning-rate 1e-4 --no_dataloader_pin_memory --max-length 2048"
     assert of_swift(tmp_path, flags) == []

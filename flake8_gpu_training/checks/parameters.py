@@ -485,7 +485,7 @@ def _no_choices(run: Run) -> Iterator[Fault]:
             words = str(value).split() if parameter.name == "debug" else [value]
             if all(one in parameter.choices or str(one) in _texts(parameter) for one in words):
                 continue
-            if checked and str(value).lower() in ("none", "null"):
+            if checked and None in parameter.choices and str(value).lower() in ("none", "null"):
                 continue
             if "." in str(value) or _PLACEHOLDER.search(str(value)):
                 continue  # a member of an Enum, or no value yet
