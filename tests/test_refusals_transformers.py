@@ -527,9 +527,6 @@ def test_a_whole_script(refused: tuple[str, ...], taken: tuple[str, ...], instru
             "lr_scheduler_kwargs={'factor': 0.5}",
             "give factor less than 1",
         ),
-        ("debug='underflow'", "debug='underflow_overflow'", "write debug=underflow_overflow"),
-        ("log_level='warn'", "log_level='warning'", "give log_level one of detail, debug"),
-        ("log_level_replica='warn'", "log_level_replica='passive'", "give log_level_replica one"),
         (
             "per_device_train_batch_size=0",
             "per_device_train_batch_size=1",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 
-from flake8_gpu_training.frameworks.refusals import fields
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.hardware import architecture_named
 from flake8_gpu_training.language import Text
@@ -186,19 +185,6 @@ def _accumulates_twice(options: Options) -> bool:
     if not isinstance(kwargs, dict):
         raise UndecidedError("gradient_accumulation_kwargs")
     return "num_steps" in kwargs and options["gradient_accumulation_steps"] > 1
-
-
-_DEBUG = ("underflow_overflow", "tpu_metrics_debug")
-
-
-def _debug_words(options: Options) -> list[str]:
-    """Words of ``debug`` that are no options of it."""
-    value = options["debug"]
-    words = value.split() if isinstance(value, str) else [str(one) for one in value or ()]
-    return [word for word in words if word not in _DEBUG and "." not in word]
-
-
-_LEVELS = ("detail", "debug", "info", "warning", "error", "critical", "passive")
 
 
 # --- what the DataLoader refuses --------------------------------------------------------
@@ -653,23 +639,6 @@ REFUSALS: tuple[Refusal, ...] = (
         Text("此前没有任何状态", "there is no state to use"),
         groups=GROUPS,
         since="4.42.4",
-    ),
-    Refusal(
-        "unknown-debug-option",
-        _SOURCE,
-        ("debug",),
-        lambda options: bool(_debug_words(options)),
-        Text("debug 取 underflow_overflow", "write debug=underflow_overflow, or drop it"),
-        Text("debug 不认识 {words}", "debug does not know {words}"),
-        figures=lambda options: {"words": ", ".join(_debug_words(options))},
-        write=lambda options: {"debug": "underflow_overflow"},
-        groups=GROUPS,
-        since="4.31.0",
-    ),
-    *(
-        fields.among(group, name, _LEVELS, "transformers/training_args.py, trainer_log_levels")
-        for name in ("log_level", "log_level_replica")
-        for group in GROUPS
     ),
     Refusal(
         "batch-of-nothing",
