@@ -50,7 +50,10 @@ UNDECIDABLE: tuple[Reason, ...] = (
 """What depends on more than the project says, or is no refusal but a crash."""
 
 LATER: tuple[Reason, ...] = (
-    Reason(r"python starts one process that belongs", "transformers/trainer.py, Trainer.__init__"),
+    Reason(
+        r"python starts one process that belongs|log_level(_replica)? one of",
+        "transformers/trainer.py, Trainer.__init__",
+    ),
     Reason(r"give min_lr or min_lr_rate", "transformers/optimization.py"),
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
     Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),
