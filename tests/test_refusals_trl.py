@@ -586,3 +586,10 @@ def test_a_command(tmp_path: Path, refused: str, taken: str, instruction: str) -
     assert message.startswith(instruction)
     assert "refuses to start" in message
     assert _run(tmp_path / "taken", taken) == []
+
+
+def test_what_the_parser_compares_with_choices_is_told_once(tmp_path: Path) -> None:
+    command = "trl sft --output_dir out --dataset_name a/b --loss_type ce\n"
+    files = {"train.sh": command, "requirements.txt": f"trl=={NEW}\n"}
+    runs = runs_of(tmp_path, files)
+    assert [len(findings(runs, code)) for code in ("GPU009", "GPU024")] == [1, 0]

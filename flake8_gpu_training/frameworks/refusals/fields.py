@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Callable
 
+from flake8_gpu_training.facts import Origin
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.language import Text
 
@@ -16,6 +17,13 @@ _KINDS = {
     list: Text("列表", "a list"),
     dict: Text("字典", "a dict"),
 }
+
+
+def _is_told_by_parser(options: Options, name: str) -> bool:
+    """Whether a flag is compared with choices before the field is validated (GPU009)."""
+    setting, parameter = options.given.get(name), options.accepted.parameters.get(name)
+    is_flag = setting is not None and setting.origin is Origin.FLAG
+    return is_flag and parameter is not None and bool(parameter.choices)
 
 
 def satisfying(
@@ -32,6 +40,8 @@ def satisfying(
     """The field must satisfy ``holds``, where ``when`` tells that it is asked at all."""
 
     def refused(options: Options) -> bool:
+        if _is_told_by_parser(options, parameter):
+            return False
         return when(options) and not holds(options[parameter])
 
     return Refusal(
