@@ -164,6 +164,16 @@ FILES: tuple[tuple[str, str, str], ...] = (
         "  parallelism_config_dp_shard_size: 2\n",
     ),
     (
+        "file-cp-backend",
+        FSDP + "parallelism_config:\n  parallelism_config_cp_backend: ring\n",
+        FSDP + "parallelism_config:\n  parallelism_config_cp_backend: torch\n",
+    ),
+    (
+        "file-sp-backend",
+        FSDP + "parallelism_config:\n  parallelism_config_sp_backend: ulysses\n",
+        FSDP + "parallelism_config:\n  parallelism_config_sp_backend: deepspeed\n",
+    ),
+    (
         "context-and-sequence",
         FSDP + "parallelism_config:\n  parallelism_config_cp_size: 2\n"
         "  parallelism_config_sp_size: 2\n",
@@ -283,6 +293,11 @@ CALLS: tuple[tuple[str, str, str], ...] = (
         "plugin-wrap-policy",
         "FullyShardedDataParallelPlugin(auto_wrap_policy='transformer')",
         "FullyShardedDataParallelPlugin(auto_wrap_policy=policy)",
+    ),
+    (
+        "plugin-least-parameters",
+        "FullyShardedDataParallelPlugin(auto_wrap_policy='size_based_wrap', min_num_params=1e8)",
+        "FullyShardedDataParallelPlugin(auto_wrap_policy='size_based_wrap', min_num_params=10)",
     ),
     (
         "plugin-offload",

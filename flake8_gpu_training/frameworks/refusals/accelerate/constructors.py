@@ -64,6 +64,12 @@ def _no_policy(options: Options) -> bool:
     return isinstance(value, str) and value.upper() not in words
 
 
+def _no_whole_number(options: Options) -> bool:
+    value = given(options, "min_num_params")
+    policy = str(given(options, "auto_wrap_policy")).upper()
+    return policy == "SIZE_BASED_WRAP" and isinstance(value, (float, str))
+
+
 def _offload_alone(options: Options) -> bool:
     if given(options, "activation_checkpointing_offload") is not True:
         return False
@@ -136,6 +142,17 @@ def of_constructors() -> Iterator[Refusal]:
                 "give auto_wrap_policy transformer_based_wrap, size_based_wrap or no_wrap",
             ),
             Text("没有这种策略", "there is no such policy"),
+            "0.34.2",
+        ),
+        (
+            "plugin-least-parameters",
+            "min_num_params",
+            _no_whole_number,
+            Text(
+                "min_num_params 写成整数（如 100_000_000）",
+                "give min_num_params a whole number, like 100_000_000",
+            ),
+            Text("1e8 是浮点数，不被接受", "1e8 is a float, which is not taken"),
             "0.34.2",
         ),
         (

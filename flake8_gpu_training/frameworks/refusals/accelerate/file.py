@@ -377,6 +377,18 @@ def _of_fsdp(group: tuple[str, ...]) -> Iterator[Refusal]:
     )
 
 
+def _other_backend(name: str, only: str) -> Callable[[Options], bool]:
+    def holds(options: Options) -> bool:
+        value = given(options, f"parallelism_config.parallelism_config_{name}")
+        return (
+            value is not None
+            and not is_flag(options, f"parallelism_config_{name}")
+            and (value != only)
+        )
+
+    return holds
+
+
 def _of_sizes(group: tuple[str, ...]) -> Iterator[Refusal]:
     names = tuple(f"parallelism_config.parallelism_config_{name}" for name in _DIMENSIONS)
     for name, holds, mend, why in (
@@ -404,6 +416,19 @@ def _of_sizes(group: tuple[str, ...]) -> Iterator[Refusal]:
     ):
         yield Refusal(
             name, f"{_SIZES}.__post_init__", names, holds, mend, why, groups=group, since="1.10.1"
+        )
+    for name, only in (("cp_backend", "torch"), ("sp_backend", "deepspeed")):
+        yield Refusal(
+            f"file-{name.replace('_', '-')}",
+            f"{_SIZES}.__post_init__",
+            (f"parallelism_config.parallelism_config_{name}",),
+            _other_backend(name, only),
+            Text(
+                f"parallelism_config_{name} 改为 {only}", f"set parallelism_config_{name} to {only}"
+            ),
+            Text("只有这一个后端", "it is the only one there is"),
+            groups=group,
+            since="1.15.0",
         )
     yield Refusal(
         "sizes-against-processes",
