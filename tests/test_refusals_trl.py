@@ -498,11 +498,11 @@ GRPOTrainer(model=model, args=args, reward_funcs=r, train_dataset=d, eval_datase
 """
 
 
-def _launched(root: Path, arguments: str, command: str) -> list[str]:
+def _launched(root: Path, arguments: str, command: str, release: str = NEW) -> list[str]:
     files = {
         "train.py": GRPO.format(arguments),
         "train.sh": command + "\n",
-        "requirements.txt": f"trl=={NEW}\n",
+        "requirements.txt": f"trl=={release}\n",
     }
     return [f.message for f in findings(runs_of(root, files), "GPU024")]
 
@@ -535,6 +535,22 @@ def test_a_batch(tmp_path: Path, refused: str, taken: str, instruction: str) -> 
     (message,) = _launched(tmp_path / "refused", refused, TWO)
     assert message.startswith(instruction)
     assert _launched(tmp_path / "taken", taken, TWO) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "refused", "taken"),
+    [
+        ("0.15.2", "num_generations=3", "num_generations=4"),
+        ("0.16.1", "num_generations=1", "num_generations=2"),
+        ("0.17.0", "num_generations=3, gradient_accumulation_steps=2", "num_generations=4"),
+        ("0.17.0", "num_generations=6", "num_generations=6, gradient_accumulation_steps=3"),
+    ],
+)
+def test_a_batch_of_older_releases(tmp_path: Path, release: str, refused: str, taken: str) -> None:
+    size = "per_device_train_batch_size=2, "
+    (message,) = _launched(tmp_path / "refused", size + refused, TWO, release)
+    assert message.startswith("make num_generations")
+    assert _launched(tmp_path / "taken", size + taken, TWO, release) == []
 
 
 def test_a_batch_of_an_unknown_number_of_processes_is_not_judged(tmp_path: Path) -> None:

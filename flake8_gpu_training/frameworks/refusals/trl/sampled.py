@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flake8_gpu_training.facts import known
+from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.refusals import fields
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.frameworks.refusals.transformers.trainer import passed, trainer_of
@@ -57,6 +58,17 @@ def _is_part_of_a_step(options: Options) -> bool:
 
 def _splits_groups(options: Options) -> bool:
     return not _is_part_of_a_step(options) and _generated(options) % _group(options) != 0
+
+
+def _older_batch(options: Options) -> int:
+    """Completions of a step up to TRL 0.16, of an update in 0.17."""
+    release = parsed(options.accepted.parts[0].at_hand.version)
+    steps = options["gradient_accumulation_steps"] if release >= parsed("0.17") else 1
+    return _step(options) * int(steps)
+
+
+def _splits_older_groups(options: Options) -> bool:
+    return _group(options) < 2 or _older_batch(options) % _group(options) != 0
 
 
 def _group(options: Options) -> int:
@@ -151,6 +163,24 @@ _BATCHES = (
         figures=lambda options: {"judged": _judged(options), "group": _judged_group(options)},
         groups=_FAMILY,
         since="0.22.2",
+    ),
+    Refusal(
+        "older-batch-of-part-groups",
+        _TRAINER,
+        ("num_generations", "per_device_train_batch_size"),
+        _splits_older_groups,
+        Text(
+            "让 num_generations（{num_generations}）整除 {batch}，且不小于 2",
+            "make num_generations ({num_generations}) 2 or more and a divisor of {batch}",
+        ),
+        Text(
+            "每步 {batch} 条，应是完整的组",
+            "a step has {batch} completions, which have to be whole groups",
+        ),
+        figures=lambda options: {"batch": _older_batch(options)},
+        groups=("GRPOConfig",),
+        since="0.15.2",
+        until="0.17.0",
     ),
     Refusal(
         "one-generation",
