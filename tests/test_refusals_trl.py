@@ -609,3 +609,7 @@ def test_what_the_parser_compares_with_choices_is_told_once(tmp_path: Path) -> N
     files = {"train.sh": command, "requirements.txt": f"trl=={NEW}\n"}
     runs = runs_of(tmp_path, files)
     assert [len(findings(runs, code)) for code in ("GPU009", "GPU024")] == [1, 0]
+
+
+def test_a_text_that_may_be_a_name_is_data(tmp_path: Path) -> None:
+    assert _run(tmp_path, "trl kto --output_dir out --dataset_name null") == []

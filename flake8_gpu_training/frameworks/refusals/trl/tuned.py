@@ -102,8 +102,8 @@ def _is_script(options: Options) -> bool:
 def _names_no_data(options: Options) -> bool:
     if not _is_script(options) or options.is_open:
         return False
-    mixed = any(name.partition(".")[0] == "datasets" for name in options.given)
-    return not mixed and options["dataset_name"] is None
+    named = any(n == "dataset_name" or n.partition(".")[0] == "datasets" for n in options.given)
+    return not named and options["dataset_name"] is None
 
 
 _FUNCTIONS = (
@@ -127,7 +127,7 @@ def _unknown_functions(options: Options) -> list[str]:
 def _has_no_teacher(options: Options) -> bool:
     return (
         _is_script(options)
-        and not options.is_open
+        and not options.is_given("teacher_model_name_or_path")
         and options["teacher_model_name_or_path"] is None
     )
 
