@@ -273,6 +273,24 @@ def test_device_map_is_for_one_process(ranks: int, count: int, tmp_path: Path) -
     assert len(found) == count
 
 
+@pytest.mark.parametrize(("launcher", "count"), [("accelerate launch", 1), ("torchrun", 0)])
+def test_device_map_in_a_program_that_accelerate_prepares(
+    launcher: str, count: int, tmp_path: Path
+) -> None:
+    program = (
+        "import torch\nfrom accelerate import Accelerator\n"
+        "from transformers import AutoModelForCausalLM\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", device_map="auto")\n'
+        "accelerator = Accelerator()\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "model, optimizer, data = accelerator.prepare(model, optimizer, loader)\n"
+        "for batch in data:\n    accelerator.backward(model(**batch).loss)\n    optimizer.step()\n"
+    )
+    flags = "--num_processes 4" if launcher.startswith("acc") else "--nproc_per_node 1"
+    script = f"{launcher} {flags} train.py\n"
+    assert len(messages(tmp_path, "GPU018", train_sh=script, train_py=program)) == count
+
+
 @pytest.mark.parametrize(
     ("flags", "count"),
     [

@@ -530,10 +530,18 @@ def _two_kernel_libraries(run: Run) -> Iterator[Fault]:
         )
 
 
+def _is_prepared(run: Run) -> bool:
+    """Whether Accelerate prepares the model, be it for a Trainer."""
+    if run.framework == "hf_trainer":
+        return True
+    own = run.framework == "generic" and run.launcher.name == "accelerate"
+    return own and any(file.calls_to("accelerate.Accelerator") for file in run.python)
+
+
 def _device_map_in_processes(run: Run) -> Iterator[Fault]:
     placed = run.practice("device_map")
     count = ranks(run)
-    if run.framework != "hf_trainer" or count is None or count < 2 or run.single_file:
+    if not _is_prepared(run) or count is None or count < 2 or run.single_file:
         return
     if placed.explicit and placed.value in ("auto", "balanced", "balanced_low_0", "sequential"):
         yield Fault(
