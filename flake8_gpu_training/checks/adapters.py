@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -70,7 +72,7 @@ def _adapters(run: Run) -> Judgement:
     if name == "adalora":
         return on(setting, "adalora")
     if name in _ADAPTERS:
-        return on(setting, "lora")
+        return on(setting, "oft" if name == "oft" else "lora")
     if name != "full":
         return off(Text(f"微调方式 {name}", f"tuning is {name}"), setting)
     if from_scratch(run):
@@ -194,7 +196,15 @@ def _quantized(run: Run) -> Judgement:
         return on(method, name)
     if text(run, "tuning") not in _ADAPTERS:
         return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
+    checkpoint = run.practice("model")
+    if run.framework == "llamafactory" and checkpoint.known:
+        named = _QUANTIZED_CHECKPOINT.search(str(checkpoint.value))
+        if named is not None:
+            return on(checkpoint, named.group().lower())
     return _unquantized(run)
+
+
+_QUANTIZED_CHECKPOINT = re.compile(r"(?i)awq|gptq|aqlm|bnb|hqq|int4|int8")
 
 
 def _unquantized(run: Run) -> Judgement:
@@ -285,6 +295,8 @@ CHECKS: tuple[Check, ...] = (
             _item("A", "lora", 3, "tuner", "lora"),
             _item("A", "adalora", 3, "tuner", "adalora"),
             _item("A", "lisa", 3, "tuner", "lisa"),
+            Item("llamafactory", "A", "lora", 3, "tuner", "lora"),
+            Item("llamafactory", "A", "oft", 3, "tuner", "oft"),
         ),
         impact=Impact(
             memory=(-87, -70),
@@ -318,6 +330,7 @@ CHECKS: tuple[Check, ...] = (
             _item("A", "qlora-hqq", 3, "quantized", "hqq"),
             _item("A", "qlora-eetq", 3, "quantized", "eetq"),
             _item("A", "fp8-quantization", 3, "quantized", "fp8"),
+            Item("llamafactory", "A", "qlora", 3),
         ),
         impact=Impact(
             memory=(-75, -60),

@@ -175,7 +175,12 @@ def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
 def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
     if written == "eager":
         return off(Text("该 GPU 不支持 FlashAttention", "no FlashAttention for this GPU"), setting)
-    return on(setting, "sdpa")
+    return on(setting, _sdpa(setting))
+
+
+def _sdpa(setting: Setting) -> str:
+    """SDPA as it was asked for: by its name, or left to choose itself (``auto``)."""
+    return "auto" if setting.value == "auto" else "sdpa"
 
 
 def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
@@ -195,7 +200,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
             "use FlashAttention-2 (needs flash-attn and an Ampere or newer GPU)",
         ),
         practices={"attention": "flash_attention_2"},
-        variant="sdpa" if explicit_sdpa else "flash-attention-2",
+        variant=_sdpa(setting) if explicit_sdpa else "flash-attention-2",
         at=setting,
         call=None if setting.explicit else _loading_call(run),
         share=0.5 if explicit_sdpa else None,
@@ -251,8 +256,10 @@ def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
     return None
 
 
+_SERVES = "flash-attention-2|flash-attention-3|sdpa|auto"
 _A = "general"
 _S = "swift"
+_L = "llamafactory"
 
 CHECKS: tuple[Check, ...] = (
     Check(
@@ -268,11 +275,16 @@ CHECKS: tuple[Check, ...] = (
         ignore="On Volta and Turing, where SDPA is the best there is, or when all samples are "
         "short and of one length: SDPA's own flash kernel then serves as well.",
         items=(
-            Item(_A, "D", "flash-attention", 1, "", "flash-attention-2|flash-attention-3|sdpa"),
+            Item(_A, "D", "flash-attention", 1, "", _SERVES),
             Item(_S, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
             Item(_S, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
-            Item(_S, "F", "sdpa", 4, "attention", "sdpa"),
+            Item(_S, "F", "sdpa", 4, "attention", "sdpa|auto"),
             Item(_S, "F", "flex-attention", 4, "attention", "flex-attention"),
+            Item(
+                _L, "F", "flash-attention-2", 3, "attention", "flash-attention-2|flash-attention-3"
+            ),
+            Item(_L, "F", "sdpa", 3, "attention", "sdpa"),
+            Item(_L, "F", "auto", 3, "attention", "auto"),
         ),
         impact=by_class(
             Priority.HIGH,

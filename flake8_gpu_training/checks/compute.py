@@ -1,8 +1,9 @@
-"""GPU302 to GPU307: compilation, kernels and fusion."""
+"""GPU302 to GPU307, GPU314: compilation, kernels and fusion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
@@ -402,6 +403,10 @@ def _fusion(run: Run) -> Judgement:
         return off(Text("未用融合优化器", "no fused optimizer"), setting)
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)
+    return _advise_fused_name(run, setting, None if library is None else 0.5)
+
+
+def _advise_fused_name(run: Run, setting: Setting, share: Optional[float] = None) -> Judgement:
     return advise(
         run,
         "one kernel updates all parameters instead of several a tensor",
@@ -409,8 +414,28 @@ def _fusion(run: Run) -> Judgement:
         Text("改用 adamw_torch_fused", "use adamw_torch_fused"),
         practices={"optimizer": "adamw_torch_fused"},
         at=setting,
-        share=None if library is None else 0.5,
+        share=share,
     )
+
+
+@of_training(alone=True)
+def _fused_adam(run: Run) -> Judgement:
+    """LlamaFactory's audit asks for the optimizer alone; what to write GPU306 says."""
+    setting = run.practice("optimizer")
+    if run.framework != "llamafactory":
+        return cannot_apply(Text("非 LlamaFactory 任务", "not a LlamaFactory run"))
+    if run.value("megatron") is True:
+        return on(run.practice("megatron"))
+    if run.value("offload_optimizer") in ("cpu", "nvme"):
+        return cannot_apply(Text("优化器已卸载到 CPU", "the optimizer runs on the CPU, offloaded"))
+    decided = _fused_optimizer(run, setting)
+    if decided is not None:
+        return decided
+    if text(run, "optimizer") != "adamw_torch":
+        return off(Text(f"优化器为 {setting.value}", f"the optimizer is {setting.value}"), setting)
+    if not compiles_for_gpu(run):
+        return cannot_apply(_NOT_CUDA)
+    return replace(_advise_fused_name(run, setting), findings=())
 
 
 def _fused_optimizer(run: Run, setting: Setting) -> Optional[Judgement]:
@@ -434,6 +459,7 @@ def _fused_optimizer(run: Run, setting: Setting) -> Optional[Judgement]:
 
 _A = "general"
 _S = "swift"
+_L = "llamafactory"
 
 _LOOP = """\
 import torch
@@ -530,6 +556,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item(_A, "D", "liger-kernel", 1),
             Item(_S, "G", "liger-kernel", 3, "kernels", "liger"),
+            Item(_L, "G", "liger-kernel", 3, "kernels", "liger"),
         ),
         impact=Impact(
             throughput=(10, 20),
@@ -588,6 +615,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item(_S, "G", "unsloth-backend", 3, "kernels", "unsloth"),
             Item(_S, "A", "unsloth", 2),
+            Item(_L, "G", "unsloth", 3, "kernels", "unsloth"),
         ),
         impact=Impact(
             throughput=(30, 70),
@@ -607,5 +635,17 @@ CHECKS: tuple[Check, ...] = (
             ),
         ),
         sources=(sources.UNSLOTH, sources.SWIFT_DOCS),
+    ),
+    Check(
+        "GPU314",
+        "fused-adam",
+        Text("融合 Adam", "Fused Adam"),
+        Priority.LOW,
+        _fused_adam,
+        why="A fused optimizer updates all parameters in one kernel.",
+        fix="Set optim to adamw_torch_fused.",
+        items=(Item(_L, "E", "fused-adam", 6, "optimizer"),),
+        impact=by_class(Priority.LOW, sources.PYTORCH_TUNING),
+        sources=(sources.PYTORCH_TUNING, sources.HF_ARGUMENTS),
     ),
 )

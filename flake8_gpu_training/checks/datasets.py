@@ -390,7 +390,10 @@ def train(model, loader, optimizer):
         why="The dataset is mapped and tokenised before the first step; in one process the "
         "GPUs wait for it, at every start of the job.",
         fix="Set the number of preprocessing processes (8 or more on a host with the cores).",
-        items=(Item("swift", "H", "preprocessing-workers", 1),),
+        items=(
+            Item("swift", "H", "preprocessing-workers", 1),
+            Item("llamafactory", "H", "preprocessing-workers", 1),
+        ),
         impact=by_class(
             Priority.LOW,
             "https://huggingface.co/docs/datasets/process#multiprocessing",

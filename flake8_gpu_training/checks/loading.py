@@ -492,6 +492,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item("general", "F", "worker-processes", 2),
             Item("swift", "H", "dataloader-workers", 1),
+            Item("llamafactory", "H", "dataloader-workers", 1),
         ),
         impact=by_class(
             Priority.MEDIUM,

@@ -344,6 +344,7 @@ def _accumulation(run: Run) -> Judgement:
 
 _A = "general"
 _S = "swift"
+_L = "llamafactory"
 
 _TRAINER = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
@@ -383,6 +384,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item(_A, "C", "activation-checkpointing", 1),
             Item(_S, "C", "gradient-checkpointing", 1),
+            Item(_L, "C", "gradient-checkpointing", 1),
         ),
         impact=Impact(
             throughput=(-30, -15),
@@ -453,6 +455,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item(_A, "C", "gradient-accumulation", 1),
             Item(_S, "C", "gradient-accumulation", 1),
+            Item(_L, "C", "gradient-accumulation", 1),
         ),
         impact=by_class(Priority.MEDIUM, sources.HF_SINGLE_GPU),
         examples=(

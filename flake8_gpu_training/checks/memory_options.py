@@ -37,6 +37,10 @@ def _flag(run: Run, name: str) -> Optional[Setting]:
     return setting if setting is not None and setting.known and setting.value is True else None
 
 
+# LlamaFactory's further optimizers, each with a switch of its own.
+_LEAN = ("badam", "apollo", "adam-mini", "muon")
+
+
 @of_training()
 def _projected_optimizer(run: Run) -> Judgement:
     galore = _flag(run, "use_galore")
@@ -46,6 +50,8 @@ def _projected_optimizer(run: Run) -> Judgement:
     optimizer = text(run, "optimizer")
     if optimizer is not None and "galore" in optimizer:
         return on(run.practice("optimizer"), "galore")
+    if run.framework == "llamafactory" and optimizer in _LEAN:
+        return on(run.practice("optimizer"), optimizer)
     full = tunes_all(run)
     if full is False:
         return cannot_apply(Text("只用于全参训练", "for full tuning only"))
@@ -160,6 +166,7 @@ def _pinned_offload(run: Run) -> Judgement:
 
 
 _S = "swift"
+_L = "llamafactory"
 
 _OFFLOADING = """\
 import deepspeed
@@ -201,6 +208,8 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item(_S, "E", "galore", 3, "galore", "galore"),
             Item(_S, "E", "q-galore", 3, "galore", "q-galore"),
+            Item(_L, "E", "galore", 6, "optimizer", "galore|q-galore"),
+            *(Item(_L, "E", name, 6, "optimizer", name) for name in _LEAN),
         ),
         impact=Impact(memory=(-65, -40), source=f"{sources.GALORE}; {sources.Q_GALORE}"),
         difficulty="medium",

@@ -334,7 +334,7 @@ CHECKS: tuple[Check, ...] = (
         _auto_tp,
         why="AutoTP splits a Transformers model inside its layers without changes to it.",
         fix="Set the AutoTP size with ZeRO stage 0, 1 or 2.",
-        items=(Item(_S, "D", "autotp", 1),),
+        items=(Item(_S, "D", "autotp", 1), Item("llamafactory", "D", "autotp", 1)),
         difficulty="medium",
         sources=(sources.SWIFT_ARGUMENTS,),
     ),

@@ -74,7 +74,9 @@ _PACKS = ("pt", "sft", "dpo", "kto", "grpo", "gkd")
 
 @of_training(alone=True)
 def _packing(run: Run) -> Judgement:
-    for variant in ("packing", "padding_free"):
+    names = ("packing", "padding_free")
+    # LlamaFactory's neat_packing implies packing; elsewhere packing implies what it needs.
+    for variant in reversed(names) if run.framework == "llamafactory" else names:
         if run.value(variant) is True:
             return on(run.practice(variant), variant)
     if not has(run, "packing"):
@@ -244,7 +246,7 @@ def _pack(run: Run, setting: Setting) -> Judgement:
             "more samples and an epoch has fewer steps: check the learning rate and the steps",
         ),
         practices=wanted,
-        variant="packing",
+        variant="padding_free" if run.framework == "llamafactory" else "packing",
         at=setting,
         impact=by_class(Priority.MEDIUM, _PACKING) if single else None,
     )
@@ -352,6 +354,8 @@ CHECKS: tuple[Check, ...] = (
             Item("general", "F", "packing", 1),
             Item("swift", "H", "packing", 2, "packing", "packing"),
             Item("swift", "H", "padding-free", 2, "packing", "padding_free"),
+            Item("llamafactory", "H", "packing", 2, "packing", "packing"),
+            Item("llamafactory", "H", "neat-packing", 2, "packing", "padding_free"),
         ),
         impact=Impact(
             throughput=(40, 100),

@@ -30,6 +30,7 @@ from flake8_gpu_training.checks._scale import (
     has_bf16,
     has_fp8,
     is_language_model,
+    number,
     text,
     tunes_all,
 )
@@ -60,7 +61,8 @@ def _mixed_precision(run: Run) -> Judgement:
             return _fp8_without_cores(run, setting)
         if precision == "fp16" and _suits_bf16(run):
             return _fp16_beside_bf16(run, setting)
-        return on(setting, _HALF[precision])
+        is_pure = precision == "pure-bf16" and run.framework == "llamafactory"
+        return on(setting, "pure-bf16" if is_pure else _HALF[precision])
     called = _called_precision(run)
     if called is not None:
         return called
@@ -366,6 +368,8 @@ def _takes_fp8(run: Run) -> bool:
 def _fp8(run: Run) -> Judgement:
     setting = run.practice("precision")
     name = gpu_text(run)
+    if run.framework == "llamafactory" and number(run, "quantization_bits"):
+        return cannot_apply(Text("量化训练不支持 FP8", "not with a quantized base"))
     if has_fp8(run) is False:
         return cannot_apply(Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"))
     if text(run, "precision") == "fp8":
@@ -402,6 +406,7 @@ def _fp8(run: Run) -> Judgement:
 
 _A = "general"
 _S = "swift"
+_L = "llamafactory"
 
 _TRAINER = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
@@ -455,6 +460,9 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "C", "mixed-precision", 1),
             Item(_S, "B", "bf16", 3, "precision", "bf16"),
             Item(_S, "B", "fp16", 3, "precision", "fp16"),
+            Item(_L, "B", "bf16", 3, "precision", "bf16"),
+            Item(_L, "B", "fp16", 3, "precision", "fp16"),
+            Item(_L, "B", "pure-bf16", 3, "precision", "pure-bf16"),
         ),
         impact=Impact(
             throughput=(50, 200),
@@ -489,7 +497,11 @@ CHECKS: tuple[Check, ...] = (
         why="Hopper and newer GPUs multiply FP8 at twice the rate of BF16.",
         fix="Use the framework's FP8 switch, TransformerEngine or torchao float8.",
         ignore="Until a test shows that the loss converges as with BF16.",
-        items=(Item(_A, "C", "fp8-training", 1), Item(_S, "B", "fp8-training", 1)),
+        items=(
+            Item(_A, "C", "fp8-training", 1),
+            Item(_S, "B", "fp8-training", 1),
+            Item(_L, "B", "fp8", 1),
+        ),
         impact=Impact(
             throughput=(10, 75),
             note=Text(

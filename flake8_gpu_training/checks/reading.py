@@ -229,9 +229,26 @@ def _binary(run: Run) -> Judgement:
     call = first_call(run, ".MMapIndexedDataset", ".GPTDataset", "numpy.memmap")
     if call is not None:
         return seen(call)
+    if run.framework == "llamafactory":
+        return _uncached(run)
     if not is_text(run) or decodes_images(run):
         return cannot_apply(Text("非文本数据", "the data are not text"))
     return off(Text("未使用预分词二进制数据（可选）", "no pretokenized data (optional)"))
+
+
+def _uncached(run: Run) -> Judgement:
+    """LlamaFactory keeps tokenised samples of any kind, unless they are streamed."""
+    cached = run.practice("pretokenized")
+    if not cached.known:
+        return cannot_tell(cached)
+    if run.value("streaming") is True:
+        return cannot_apply(Text("流式读取", "the data are streamed"))
+    return off(
+        Text(
+            "可选：tokenized_path 保存分词结果供再次训练",
+            "optional: tokenized_path keeps the tokens for the next run",
+        )
+    )
 
 
 @of_training(alone=True)
@@ -260,6 +277,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item("general", "F", "memory-mapping", 1, "reading", "mapped"),
             Item("general", "F", "streaming-dataset", 1, "reading", "streaming"),
+            Item("llamafactory", "H", "streaming", 1, "", "streaming"),
         ),
         impact=Impact(source="https://huggingface.co/docs/datasets/about_arrow"),
         sources=("https://huggingface.co/docs/datasets/about_arrow",),
@@ -273,7 +291,10 @@ CHECKS: tuple[Check, ...] = (
         why="Pretokenized files (.bin/.idx, cached datasets) start at once and read no text.",
         fix="Write the tokens once (swift export --to_cached_dataset, Megatron's "
         "preprocess_data.py) and train on them.",
-        items=(Item("general", "F", "pretokenized-binary", 1),),
+        items=(
+            Item("general", "F", "pretokenized-binary", 1),
+            Item("llamafactory", "H", "tokenized-cache", 1),
+        ),
         impact=Impact(source="ms-swift 4.6.0, arguments/export_args.py"),
         sources=("ms-swift 4.6.0, arguments/export_args.py",),
     ),

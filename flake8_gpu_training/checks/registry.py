@@ -31,6 +31,7 @@ MODULES = (
     "strategy",  # GPU601 to GPU603, GPU607
     "adapters",  # GPU604 to GPU606
     "swift_options",  # GPU608 to GPU616
+    "llamafactory_options",  # GPU110 and others: what LlamaFactory alone has
     "multimodal",  # GPU7xx
     "hot_loops",  # GPU35x, GPU450, GPU55x
     "infrastructure",  # GPU801, GPU802

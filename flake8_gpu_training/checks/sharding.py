@@ -52,7 +52,7 @@ def sharding(run: Run) -> Judgement:
     """How the run splits its model's states, and whether it has to."""
     stage, fsdp = run.practice("zero_stage"), run.practice("fsdp")
     if fsdp.known and text(run, "fsdp") not in (None, "none", "no_shard"):
-        return on(fsdp, "megatron-fsdp" if run.value("megatron") is True else "fsdp")
+        return on(fsdp, _fsdp_variant(run))
     if run.value("megatron") is True:
         return on(run.practice("megatron"), "megatron")
     if stage.known and isinstance(stage.value, int) and stage.value >= 1:
@@ -67,6 +67,12 @@ def sharding(run: Run) -> Judgement:
     if count is None or is_ray(run):
         return cannot_tell(NO_PROCESSES)
     return _unsharded(run, max(count, run.hardware.gpus or 1))
+
+
+def _fsdp_variant(run: Run) -> str:
+    if run.value("megatron") is True:
+        return "megatron-fsdp"
+    return "fsdp-offload" if run.value("fsdp_offload") is True else "fsdp"
 
 
 def _zero(run: Run, stage: int) -> Judgement:
@@ -256,9 +262,10 @@ def _hpz_parameter(run: Run, size: int) -> Optional[dict[str, int]]:
 
 _A = "general"
 _S = "swift"
+_L = "llamafactory"
 
 _ZERO_ITEMS = (
-    Item(_A, "A", "fsdp", 2, "sharding", "fsdp|megatron-fsdp"),
+    Item(_A, "A", "fsdp", 2, "sharding", "fsdp|fsdp-offload|megatron-fsdp"),
     Item(
         _A,
         "A",
@@ -271,9 +278,15 @@ _ZERO_ITEMS = (
     Item(_S, "D", "zero3", 6, "sharding", "zero3"),
     Item(_S, "D", "zero2-offload", 6, "sharding", "zero2-offload"),
     Item(_S, "D", "zero3-offload", 6, "sharding", "zero3-offload"),
-    Item(_S, "D", "fsdp2", 6, "sharding", "fsdp"),
+    Item(_S, "D", "fsdp2", 6, "sharding", "fsdp|fsdp-offload"),
     Item(_S, "D", "device-map", 6, "sharding", "device-map"),
     Item(_S, "D", "megatron", 6, "sharding", "megatron|megatron-fsdp"),
+    Item(_L, "D", "zero2", 4, "sharding", "zero1|zero2|zero2-offload"),
+    Item(_L, "D", "zero3", 4, "sharding", "zero3"),
+    Item(_L, "D", "fsdp", 4, "sharding", "fsdp"),
+    Item(_L, "D", "zero3-offload", 4, "sharding", "zero3-offload"),
+    Item(_L, "D", "fsdp-offload", 4, "sharding", "fsdp-offload"),
+    Item(_L, "D", "megatron-core", 4, "sharding", "megatron|megatron-fsdp"),
 )
 
 _SHARD_EXAMPLE = Example(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Optional
 
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
@@ -18,8 +19,8 @@ from flake8_gpu_training.frameworks.reading import (
     is_true,
     number,
     practice,
-    truth,
     unknown,
+    version_of,
     warmup,
 )
 from flake8_gpu_training.runs.model import Run
@@ -171,8 +172,9 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
     if offload is not None and is_true(offload) and not is_true(disabled):
         found["gradient_checkpointing"] = practice("gradient_checkpointing", True, offload)
     version = launched.get("fsdp_version")
-    if version is not None and version.value == 2:
-        note = "llamafactory 0.9.5 model_utils/checkpointing.py: not reentrant with FSDP2"
+    is_old = version_of(run, "llamafactory") < (0, 9, 4)
+    if version is not None and version.value == 2 and not is_old:
+        note = "llamafactory 0.9.4 model_utils/checkpointing.py: not reentrant with FSDP2"
         found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version, note)
     return found
 
@@ -217,12 +219,38 @@ def _deepspeed(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         return practices_from_deepspeed(run.deepspeed)
     setting = find(run, "deepspeed")
     if setting is not None and not (known(setting.value) and is_off(setting.value)):
+        bundled = _bundled(setting)
+        if bundled:
+            return bundled
         reason = "the DeepSpeed configuration was not found"
         return {name: unknown(name, reason, at=setting.location) for name in names}
     found = {name: value for name, value in launched.items() if name in names}
     if "zero_stage" not in found and not is_launch_unread(run):
         found.update(by_default(run, "zero_stage", 0, f"{_HF}: deepspeed None"))
     return found
+
+
+# What the files of its own examples/deepspeed say; the names are those of 0.9.0 to 0.9.5.
+_BUNDLED_FILE = re.compile(
+    r"(?:.*/)?examples/deepspeed/ds_z(?P<stage>[023])_(?P<kind>|offload_|fp8_|autotp_)config\.json"
+)
+
+
+def _bundled(setting: Setting) -> dict[str, Setting]:
+    """The practices of a file that comes with LLaMA-Factory and is not in the project."""
+    named = _BUNDLED_FILE.fullmatch(setting.value) if isinstance(setting.value, str) else None
+    if named is None:
+        return {}
+    stage, kind = int(named["stage"]), named["kind"]
+    device = "cpu" if kind in ("offload_", "fp8_") else "none"
+    values: dict[str, Any] = {
+        "zero_stage": stage,
+        "offload_optimizer": device,
+        "offload_param": "cpu" if stage == 3 and kind == "offload_" else "none",
+    }
+    if kind == "autotp_":
+        values["autotp_size"] = 2
+    return {name: practice(name, value, setting) for name, value in values.items()}
 
 
 def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -266,19 +294,33 @@ def _optimizer(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
     return default_optimizer(run)
 
 
-def _megatron(run: Run) -> dict[str, Setting]:
+_MEGATRON_SIZES = (
+    ("tensor_parallel", "tensor_model_parallel_size"),
+    ("pipeline_parallel", "pipeline_model_parallel_size"),
+    ("expert_parallel", "expert_model_parallel_size"),
+    ("sequence_parallel", "context_parallel_size"),
+)
+
+
+def _megatron_switch(run: Run) -> Optional[Setting]:
+    """What says that Megatron-core trains; sizes that only it takes where no launch is in sight."""
     setting = find(run, "use_mca")
-    switch = run.environment.get("USE_MCA")
-    source = setting if is_true(setting) else switch
-    if source is None or (truth(source.value) is not True and str(source.value) != "1"):
+    if is_true(setting):
+        return setting
+    for name in ("USE_MCA", "USE_MEGATRON_BRIDGE"):
+        switch = run.environment.get(name)
+        if switch is not None and str(switch.value).lower() in ("true", "y", "1"):
+            return switch
+    sizes = find(run, *(parameter for _, parameter in _MEGATRON_SIZES))
+    return sizes if run.command is None else None
+
+
+def _megatron(run: Run) -> dict[str, Setting]:
+    source = _megatron_switch(run)
+    if source is None:
         return {}
     found = {"megatron": practice("megatron", True, source)}
-    for name, parameter in (
-        ("tensor_parallel", "tensor_model_parallel_size"),
-        ("pipeline_parallel", "pipeline_model_parallel_size"),
-        ("expert_parallel", "expert_model_parallel_size"),
-        ("sequence_parallel", "context_parallel_size"),
-    ):
+    for name, parameter in _MEGATRON_SIZES:
         written = find(run, parameter)
         if written is not None and number(written.value) is not None:
             found[name] = practice(name, written.value, written)

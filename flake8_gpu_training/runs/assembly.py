@@ -33,7 +33,7 @@ from flake8_gpu_training.runs.absent import absent
 from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
-from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed
+from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed, recognise
 from flake8_gpu_training.runs.configured import (
     configuration_of,
     constructed,
@@ -44,7 +44,13 @@ from flake8_gpu_training.runs.configured import (
 from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.handing import handed_over
 from flake8_gpu_training.runs.hydra import Composition, composed
-from flake8_gpu_training.runs.launchers import Launch, of_training, of_unseen, without_values
+from flake8_gpu_training.runs.launchers import (
+    Launch,
+    of_recipe,
+    of_training,
+    of_unseen,
+    without_values,
+)
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
 from flake8_gpu_training.runs.lightning_cli import Sign, wired
 from flake8_gpu_training.runs.model import (
@@ -180,7 +186,7 @@ class Assembly:
             return []
         path = self.reach.script(launch.script, launch.is_module, launch.command)
         if path is None:
-            unseen = of_unseen(launch)
+            unseen = of_unseen(launch) or self._of_recipe(launch)
             if unseen is None:
                 return []
             return [self._program_run(unseen, origins, launch.script.text)]
@@ -209,6 +215,16 @@ class Assembly:
         # The loop may lie deeper in the framework than modules are followed.
         known_by_flags = of_unseen(launch)
         return [self._program_run(known_by_flags, origins, path)] if known_by_flags else []
+
+    def _of_recipe(self, launch: Launch) -> Optional[Launch]:
+        """A launch of a LLaMA-Factory beside the project, told by the recipe that it is given."""
+        words = launch.arguments
+        if not words or not known(words[0].value):
+            return None
+        document = self.reach.document(words[0].text, launch.command)
+        recognised = recognise(document) if document is not None else None
+        is_ours = recognised is not None and recognised.framework == "llamafactory"
+        return of_recipe(launch) if is_ours else None
 
     def of_unrecognised(
         self, launch: Launch, origins: Origins, is_asked: bool = False

@@ -221,6 +221,17 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
     return None
 
 
+def of_recipe(launch: Launch) -> Optional[Launch]:
+    """A launch of LLaMA-Factory's own ``src/train.py``, whose recipe is the first argument."""
+    script = launch.script.text if launch.script is not None else ""
+    if launch.is_module or _TRAIN_SCRIPT.fullmatch(script) is None:
+        return None
+    return _known_as(launch, "llamafactory", _TRAIN)
+
+
+_TRAIN_SCRIPT = re.compile(r"(?:.*/)?src/train\.py")
+
+
 def of_training(launch: Launch) -> Optional[Launch]:
     """A launch of several processes whose program nobody recognised, told by its name to train."""
     name = launch.script.text if launch.script is not None else ""
