@@ -477,3 +477,141 @@ def test_debug_options_are_words_of_one_text() -> None:
     assert of_trainer('debug="underflow_overflow tpu_metrics_debug"') == []
     (found,) = of_trainer('debug="underflow_overflow tpu"')
     assert found.startswith("GPU009 ")
+
+
+# --- constructors of trainers ---
+
+SFT = """\
+from trl import SFTConfig, SFTTrainer
+
+trainer = SFTTrainer(
+    model=model,
+    train_dataset=data,
+    {},
+    args=SFTConfig(output_dir="out"),
+)
+trainer.train()
+"""
+
+
+def of_sft(arguments: str, **versions: str) -> list[str]:
+    runs = runs_alone(SFT.format(arguments), **versions)
+    return [f"{code} {f.message}" for code in CODES for f in findings(runs, code)]
+
+
+@pytest.mark.parametrize("name", ["dataset_text_field", "packing", "max_seq_length"])
+def test_what_moved_out_of_a_trainer_is_given_to_its_arguments(name: str) -> None:
+    (found,) = of_sft(f"{name}=value", trl="0.13.0")
+    assert found == (
+        f"GPU007 move {name} into SFTConfig: TRL 0.13.0 has it no more (the last was 0.12.2), "
+        "and SFTTrainer raises TypeError"
+    )
+    assert of_sft(f"{name}=value", trl="0.12.2") == []
+
+
+def test_what_moved_is_told_at_its_own_line() -> None:
+    runs = runs_alone(SFT.format('dataset_text_field="text"'), trl="0.13.0")
+    (found,) = findings(runs, "GPU007")
+    assert found.location.line == 6
+
+
+def test_what_moved_and_was_renamed_there_is_told_with_its_new_name() -> None:
+    (found,) = of_sft("max_seq_length=512", trl="1.0.0")
+    assert found.startswith("GPU007 give max_length in SFTConfig instead of max_seq_length: ")
+
+
+def test_without_a_pin_an_older_release_would_take_it() -> None:
+    (found,) = of_sft("packing=True")
+    assert found.startswith("GPU007 move packing into SFTConfig, or pin trl<0.13: ")
+
+
+def test_the_tokenizer_of_a_trainer_is_a_processing_class() -> None:
+    (found,) = of_sft("tokenizer=tok", trl="0.16.0")
+    assert found.startswith("GPU007 write processing_class: TRL 0.16.0 has it no more ")
+    for version in ("0.11.4", "0.13.0", "0.15.2"):
+        assert of_sft("tokenizer=tok", trl=version) == []  # some take it for processing_class
+
+
+def test_a_former_name_beside_the_new_one_is_dropped() -> None:
+    (found,) = of_sft("tokenizer=tok, processing_class=tok", trl="0.16.0")
+    assert found.startswith("GPU007 drop tokenizer: ")
+
+
+@pytest.mark.parametrize(
+    ("version", "taken"), [("4.45.2", True), ("4.57.6", True), ("5.0.0", False)]
+)
+@pytest.mark.parametrize("trainer", ["Trainer", "Seq2SeqTrainer"])
+def test_transformers_took_a_tokenizer_until_5(trainer: str, version: str, taken: bool) -> None:
+    text = f"from transformers import {trainer}, TrainingArguments\n"
+    text += f"{trainer}(model, args=TrainingArguments('out'), tokenizer=tok).train()\n"
+    runs = runs_alone(text, transformers=version)
+    assert len([f for code in CODES for f in findings(runs, code)]) == (0 if taken else 1)
+
+
+def test_a_trainer_is_asked_for_what_only_newer_ones_have() -> None:
+    text = TRAINER.replace("args=args", "args=args, processing_class=tok").format("")
+    (found,) = findings(runs_alone(text, transformers="4.45.2"), "GPU007")
+    assert found.message.startswith("install transformers>=4.46.3 or drop processing_class: ")
+
+
+@pytest.mark.parametrize(
+    ("trainer", "given", "version", "told"),
+    [
+        ("DPOTrainer", "beta=0.1", "0.13.0", "GPU007 move beta into DPOConfig: "),
+        ("DPOTrainer", "max_length=512", "0.13.0", "GPU007 move max_length into DPOConfig: "),
+        ("RewardTrainer", "max_length=512", "0.15.2", "GPU007 move max_length into RewardConfig: "),
+        ("KTOTrainer", "tokenizer=tok", "0.17.0", "GPU007 write processing_class: "),
+        ("KTOTrainer", "tokenizer=tok", "1.0.0", "GPU007 write processing_class: "),
+        ("GRPOTrainer", "tokenizer=tok", "0.17.0", "GPU005 write processing_class: "),
+        ("GRPOTrainer", "beta=0.1", "0.17.0", "GPU005 move beta into GRPOConfig: "),
+        ("ORPOTrainer", "tokenizer=tok", "0.16.1", "GPU007 write processing_class: "),
+        ("CPOTrainer", "tokenizer=tok", "0.14.0", "GPU007 write processing_class: "),
+        ("PPOTrainer", "config=config", "0.15.2", "GPU007 write args: "),
+        ("RLOOTrainer", "policy=model", "0.25.1", "GPU007 write model: "),
+    ],
+)
+def test_other_trainers(trainer: str, given: str, version: str, told: str) -> None:
+    text = f"from trl import {trainer}\n{trainer}({given}).train()\n"
+    runs = runs_alone(text, trl=version)
+    (found,) = [f"{code} {f.message}" for code in CODES for f in findings(runs, code)]
+    assert found.startswith(told)
+
+
+def test_a_setting_that_a_trainer_never_took_belongs_to_its_arguments() -> None:
+    (found,) = of_sft("learning_rate=1e-4", trl="0.13.0")
+    assert found.startswith("GPU005 move learning_rate into SFTConfig: TRL 0.13.0 has no ")
+    text = TRAINER.replace("args=args", "args=args, learning_rate=1e-4").format("")
+    (other,) = findings(runs_alone(text, transformers="4.57.6"), "GPU005")
+    assert other.message.startswith("move learning_rate into TrainingArguments: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mine import SFTTrainer\nSFTTrainer(model, packing=True).train()\n",
+        "from trl.experimental.sft import SFTTrainer\nSFTTrainer(model, packing=True).train()\n",
+        "from trl import SFTTrainer as Base\n\n\nclass SFTTrainer(Base):\n"
+        "    def __init__(self, packing, **kwargs):\n        super().__init__(**kwargs)\n\n\n"
+        "SFTTrainer(model=model, packing=True).train()\n",
+        "from trl import SFTTrainer\n\n\nclass Mine(SFTTrainer):\n"
+        "    def __init__(self, packing, **kwargs):\n        super().__init__(**kwargs)\n\n\n"
+        "Mine(model=model, packing=True).train()\n",
+        "import unsloth\nfrom trl import SFTTrainer\nSFTTrainer(model, packing=True).train()\n",
+        "from trl import SFTTrainer\n\ntry:\n    t = SFTTrainer(model, processing_class=tok)\n"
+        "except TypeError:\n    t = SFTTrainer(model, tokenizer=tok)\nt.train()\n",
+        "from trl import SFTTrainer\nSFTTrainer(model, **given).train()\n",
+    ],
+    ids=["same name", "experimental", "subclass", "other name", "unsloth", "fallback", "open"],
+)
+def test_other_constructors_are_not_those_of_the_tables(text: str) -> None:
+    runs = runs_alone(text, trl="0.17.0")
+    assert [f for code in CODES for f in findings(runs, code)] == []
+
+
+def test_unsloth_in_another_file_of_the_run_replaces_the_trainers(tmp_path: Path) -> None:
+    files = {
+        "train.py": "from model import load\n" + SFT.format("packing=True"),
+        "model.py": "from unsloth import FastLanguageModel\n\n\ndef load():\n    return 1\n",
+        "requirements.txt": "trl==0.17.0\n",
+    }
+    assert messages(tmp_path, files) == []

@@ -17,7 +17,7 @@ from released.archives import Module, Release, releases
 from released.classes import NOTHING, ClassReader, Field
 from released.mappings import KeyReader
 from released.options import KeywordTables, annotated, named_in
-from released.parsers import arguments, signature
+from released.parsers import arguments, names, signature
 from released.spans import dumped, shared, table
 
 ENUMS = """\
@@ -329,3 +329,43 @@ def test_a_folder_of_sources_is_a_release_too(tmp_path: Path) -> None:
 def test_a_table_says_which_bases_each_release_asks_for() -> None:
     data = table("pkg", ["1.0", "1.1"], [{}, {}], {}, [{}, {"base": "<2"}])
     assert data["requires"] == {"base": ["", "<2"]}
+
+
+TRAINERS = """\
+class Trainer:
+    @deprecate_kwarg("tokenizer", "0.16.0", "processing_class")
+    def __init__(self, model=None, *, processing_class=None):
+        def __init__(inner): ...
+
+class Same(Trainer):
+    pass
+
+class More(Trainer):
+    def __init__(self, teacher, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+class Anything(Elsewhere):
+    def __init__(self, **kwargs): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("Trainer", {"model", "processing_class", "tokenizer"}),
+        ("Same", {"model", "processing_class", "tokenizer"}),
+        ("More", {"model", "processing_class", "tokenizer", "teacher"}),
+        ("Anything", set()),
+    ],
+)
+def test_a_constructor_takes_its_own_names_and_those_that_it_hands_on(
+    name: str, taken: set[str], tmp_path: Path
+) -> None:
+    wheel(tmp_path, "1.0", {"pkg/trainer.py": TRAINERS})
+    (release,) = releases(tmp_path, "some-pkg")
+    module = release.module("pkg/trainer.py")
+    assert module is not None
+    reader = ClassReader(release)
+    found = names(reader, reader.find(module, name))
+    assert found.keys() == taken
+    assert all(field.deprecated == (key == "tokenizer") for key, field in found.items())

@@ -43,5 +43,14 @@ def test_sections_of_deepspeed_are_groups_and_say_where_others_are_refused() -> 
     assert "cpu_checkpointing" in table.parameters("activation_checkpointing")
 
 
+def test_a_trainer_takes_a_former_name_as_long_as_a_decorator_does() -> None:
+    table = table_of("trl")
+    assert table is not None
+    assert table.span("SFTTrainer", "tokenizer") == ("0.7.11", "0.15.2")
+    assert table.span("SFTTrainer", "dataset_text_field") == ("0.7.11", "0.12.2")
+    assert table.span("KTOTrainer", "processing_class") == ("0.12.2", "1.16.0")
+    assert transformers().span("Trainer", "tokenizer") == ("4.30.2", "4.57.6")
+
+
 def test_there_is_no_table_of_what_was_not_read() -> None:
     assert table_of("no-such-framework") is None

@@ -34,6 +34,8 @@ def _transformers(c: Collector) -> None:
     c.popped("GenerationConfig", generation, "GenerationConfig")
     c.constructors(generation, "WatermarkingConfig")
     c.call("Adafactor", "transformers/optimization.py", "Adafactor.__init__")
+    for path in ("transformers/trainer.py", "transformers/trainer_seq2seq.py"):
+        c.names(path, "Trainer")
 
 
 def _trl(c: Collector) -> None:
@@ -47,6 +49,8 @@ def _trl(c: Collector) -> None:
     for name in ("grpo", "rloo"):
         arguments_of = f"{name.upper()}ScriptArguments"
         c.classes(arguments_of, f"trl/scripts/{name}.py", arguments_of)
+    for path in c.release.paths(r"trl/trainer/\w+_trainer\.py"):
+        c.names(path, "Trainer")
 
 
 def _peft(c: Collector) -> None:

@@ -15,6 +15,7 @@ from flake8_gpu_training.frameworks.accepted import (
     accepted_by,
     configured,
     constructed,
+    is_trainer,
     launched,
     parsed_by,
 )
@@ -179,7 +180,8 @@ def uses(run: Run) -> Iterator[Use]:
         arguments = {one.name: one.setting for one in (*_of_positions(call), *keywords)}
         options = Options(arguments, known_to_it, run, is_open=_is_open(call, known_to_it))
         refuses = f"{call.method} raises TypeError"
-        yield Use(known_to_it, keywords, refuses, options=options, call=call)
+        decided = None if is_trainer(call.method) else options  # a trainer takes objects
+        yield Use(known_to_it, keywords, refuses, options=decided, call=call)
 
 
 _LAUNCHERS = {"accelerate": "accelerate launch"}

@@ -18,7 +18,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import known
-from flake8_gpu_training.frameworks.accepted import TITLES, History, Part
+from flake8_gpu_training.frameworks.accepted import TITLES, History, Part, is_trainer
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.former_names import Former, former
 from flake8_gpu_training.frameworks.pydantic_values import is_refused
@@ -47,6 +47,29 @@ class _Unknown:
         """Who refuses it."""
         return self.history.part.title if self.history is not None else self.use.title
 
+    @property
+    def home(self) -> Optional[tuple[str, str]]:
+        """The arguments' class that takes it instead of a trainer, and its name there."""
+        arguments = self.use.accepted.arguments
+        if arguments is None:
+            return None
+        name, part = self.written.name, arguments.parts[0]
+        old = former(part.distribution, name)
+        for there in (name, old.name if old is not None else ""):
+            if there and arguments.takes(there):
+                return part.group, there
+        return None
+
+    @property
+    def moving(self) -> Optional[Text]:
+        """How it is given to the arguments' class, where that takes it."""
+        if self.home is None:
+            return None
+        (owner, there), name = self.home, self.written.name
+        if there == name:
+            return Text(f"把 {name} 移入 {owner}", f"move {name} into {owner}")
+        return Text(f"改在 {owner} 中设 {there}", f"give {there} in {owner} instead of {name}")
+
 
 def _unknown(run: Run) -> Iterator[_Unknown]:
     for use in uses(run):
@@ -56,16 +79,16 @@ def _unknown(run: Run) -> Iterator[_Unknown]:
                 continue
             history = accepted.history(written.name)
             old = _former(use, written, history)
-            if history is not None or old is not None:
-                yield _Unknown(use, written, history, old)
-            else:
-                yield _Unknown(use, written, owner=_owner(run, use, written.name))
+            found = _Unknown(use, written, history, old)
+            if history is None and old is None and found.home is None:
+                found = replace(found, owner=_owner(run, use, written.name))
+            yield found
 
 
 def _former(use: Use, written: Written, history: Optional[History]) -> Optional[Former]:
     """What became of a name, of which the tables may know nothing."""
     for part in (history.part,) if history is not None else use.accepted.parts:
-        found = former(part.distribution, written.name)
+        found = former(part.distribution, written.name, of_trainer=is_trainer(part.group))
         if found is not None and (history is not None or found.until):
             return found
     return None
@@ -82,10 +105,10 @@ def _unknown_settings(run: Run) -> Iterator[Fault]:
         if one.history is not None or one.owner:
             continue
         name, title = one.written.name, one.title
-        near = difflib.get_close_matches(name, one.use.accepted.parameters, 1, _ALIKE)
-        if near == [name[len("no_") :]]:
-            near = []  # it would say the opposite
-        if near:
+        near, moving = _near(one), one.moving
+        if moving is not None:
+            change, mend, action = None, moving.en, moving
+        elif near:
             change = renaming(one.written, {near[0]: one.written.setting.value})
             mend = f"write {near[0]}"
             action = Text(f"改为 {near[0]}", f"write {near[0]}")
@@ -100,6 +123,24 @@ def _unknown_settings(run: Run) -> Iterator[Fault]:
             change,
             one.use.priority,
         )
+
+
+def _near(one: _Unknown) -> list[str]:
+    """The parameter that is meant by an unknown name, where one is."""
+    name, accepted = one.written.name, one.use.accepted
+    if is_trainer(accepted.parts[0].group):
+        other = former(accepted.parts[0].distribution, name, of_trainer=True)
+        if other is not None and accepted.takes(other.name):
+            return [] if _is_given(one, other.name) else [other.name]
+    near = difflib.get_close_matches(name, accepted.parameters, 1, _ALIKE)
+    if near == [name[len("no_") :]] or (near and _is_given(one, near[0])):
+        return []  # it would say the opposite, or stand twice
+    return near
+
+
+def _is_given(one: _Unknown, name: str) -> bool:
+    """Whether a constructor gets ``name`` already: a keyword stands only once."""
+    return one.use.call is not None and name in one.use.call.keywords
 
 
 # --- GPU006 ---------------------------------------------------------------------------
@@ -246,7 +287,10 @@ def _too_old(one: _Unknown) -> Fault:
     ours = _instead(one)
     change = renaming(one.written, ours) if ours else None
     mend = f"write {_told(one.written, ours)}" if ours else f"drop {name}"
-    if not ours and one.former is not None and one.former.advice:
+    action = f"改为 {_told(one.written, ours)}" if ours else f"删除 {name}"
+    if not ours and one.moving is not None:
+        mend, action = one.moving.en, one.moving.zh
+    elif not ours and one.former is not None and one.former.advice:
         mend += f" ({one.former.advice})"
     pinned = part.at_hand.pinned
     if not pinned:
@@ -261,7 +305,7 @@ def _too_old(one: _Unknown) -> Fault:
         one.written.location,
         f"{mend}: {why}",
         Text(f"{part.title} 已无参数 {name}（最后为 {last}）", f"{part.title} dropped {name}"),
-        Text(f"改为 {_told(one.written, ours)}" if ours else f"删除 {name}", mend),
+        Text(action, mend),
         change,
         _priority(one.history) if one.history is not None else _unpinned(pinned),
     )
@@ -294,7 +338,9 @@ def _instead(one: _Unknown) -> Mapping[str, Any]:
         written = one.former.values.get(value, {})
     else:
         written = {}
-    return written if all(one.use.accepted.takes(name) for name in written) else {}
+    accepted = one.use.accepted
+    fits = all(accepted.takes(name) and not _is_given(one, name) for name in written)
+    return written if fits else {}
 
 
 def _told(written: Written, ours: Mapping[str, Any]) -> str:

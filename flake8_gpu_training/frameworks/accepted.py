@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Optional
 
-from flake8_gpu_training.facts import Call
+from flake8_gpu_training.facts import Call, PythonFile
 from flake8_gpu_training.frameworks import swift
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
 from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
@@ -88,7 +88,8 @@ class Accepted:
     ``completes``: argparse takes a unique beginning of a flag for the flag. ``extra``: names
     that are taken beside those of the tables. ``keeps_others``: it refuses no name.
     ``keeps_unlike``: a name is known to be wrong only where it is like a real one.
-    ``bare_switches``: what is true or false takes no value behind its flag.
+    ``bare_switches``: what is true or false takes no value behind its flag. ``arguments``: what
+    the class takes whose instance a trainer takes as ``args``.
     """
 
     parts: tuple[Part, ...]
@@ -97,6 +98,7 @@ class Accepted:
     keeps_others: bool = False
     keeps_unlike: bool = False
     bare_switches: bool = False
+    arguments: Optional[Accepted] = None
 
     @property
     def title(self) -> str:
@@ -397,8 +399,8 @@ _VERSION_ASKED = re.compile(
     r"version|hasattr|signature|__dataclass_fields__|getattr|is_\w+_available"
 )
 _STRICT: Mapping[str, re.Pattern[str]] = {
-    "transformers": re.compile(r"(?:Seq2Seq)?TrainingArguments"),
-    "trl": re.compile(r"\w+Config"),
+    "transformers": re.compile(r"(?:Seq2Seq)?(?:TrainingArguments|Trainer)"),
+    "trl": re.compile(r"\w+(?:Config|Trainer)"),
     "peft": re.compile(r"\w+Config"),
     "accelerate": re.compile(r"Accelerator|FullyShardedDataParallelPlugin|DeepSpeedPlugin"),
 }
@@ -409,20 +411,42 @@ _LENIENT: Mapping[str, re.Pattern[str]] = {
 """Classes that validate what they are given and take any keyword."""
 
 
+def is_trainer(group: str) -> bool:
+    """Whether a group is what the constructor of a trainer takes, not its arguments."""
+    return group.endswith("Trainer")
+
+
+def _trained(run: Run, distribution: str, trainer: str) -> Optional[Accepted]:
+    """What the class takes whose instance a trainer takes as ``args``."""
+    name = trainer[: -len("Trainer")]
+    return _accepted(
+        run, distribution, f"{name}Config" if distribution == "trl" else f"{name}TrainingArguments"
+    )
+
+
 def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
     """Calls of constructors that validate what they are given, with what they take."""
+    replacing = {file.path for file in run.python if _imports_unsloth(file)}
     for file in run.python:
-        if any(item.module.partition(".")[0] == "unsloth" for item in file.imports):
+        if file.path in replacing:
             continue  # it puts its own classes in the place of TRL's
         asked = {i.module.partition(".")[0] for i in file.imports if i.name == "__version__"}
         calls = [(c, name) for c in file.calls if (name := _library(c)) and name not in asked]
         unsure = {(c.method, c.scope) for c, _ in calls if _is_guarded(c)}
         for call, distribution in calls:
-            if (call.method, call.scope) in unsure:
+            if (call.method, call.scope) in unsure or (replacing and is_trainer(call.method)):
                 continue
             accepted = _accepted(run, distribution, call.method)
-            if accepted is not None:
-                yield call, replace(accepted, keeps_others=_is_of(call, _LENIENT))
+            if accepted is None:
+                continue
+            arguments = None
+            if is_trainer(call.method):
+                arguments = _trained(run, distribution, call.method)
+            yield call, replace(accepted, keeps_others=_is_of(call, _LENIENT), arguments=arguments)
+
+
+def _imports_unsloth(file: PythonFile) -> bool:
+    return any(item.module.partition(".")[0] == "unsloth" for item in file.imports)
 
 
 def _library(call: Call) -> str:
@@ -430,6 +454,8 @@ def _library(call: Call) -> str:
     root = call.name.partition(".")[0]
     if root == "torch":
         return root if positions(call) else ""
+    if is_trainer(call.method) and call.name.startswith("trl.experimental."):
+        return ""  # some are named as those of the tables, and take other names
     return root if _is_of(call, _STRICT) or _is_of(call, _LENIENT) else ""
 
 

@@ -146,6 +146,17 @@ _ACCELERATE = {
     **_dropped("pass it in dataloader_config", "use_seedable_sampler", "split_batches"),
 }
 
+# trl 0.12.2 to 0.24.0, trainer/*_trainer.py, and transformers 4.46.3, trainer.py (the names that
+# deprecate_kwarg and the constructors themselves take for others).
+_OF_TRAINERS = _named(
+    tokenizer="processing_class",
+    config="args",
+    policy="model",
+    ref_policy="ref_model",
+    reward_model="reward_funcs",
+    reward_processing_class="reward_processing_classes",
+)
+
 _FORMER: Mapping[str, Mapping[str, Former]] = MappingProxyType(
     {
         "transformers": _TRANSFORMERS,
@@ -157,6 +168,11 @@ _FORMER: Mapping[str, Mapping[str, Former]] = MappingProxyType(
 )
 
 
-def former(distribution: str, name: str) -> Optional[Former]:
-    """What became of a parameter of ``distribution``; None where that is not known."""
+def former(distribution: str, name: str, *, of_trainer: bool = False) -> Optional[Former]:
+    """What became of a parameter of ``distribution``; None where that is not known.
+
+    ``of_trainer``: of the constructor of a trainer, not of its arguments.
+    """
+    if of_trainer:
+        return _OF_TRAINERS.get(name)
     return _FORMER.get(distribution, {}).get(name)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from released.archives import Release
 from released.classes import NOTHING, ClassReader, Field, Found
 from released.mappings import KeyReader
-from released.parsers import arguments, joined, popped, signature
+from released.parsers import arguments, joined, names, popped, signature
 
 Foreign = list[tuple[str, str]]
 """Classes of other distributions: (package, class)."""
@@ -95,6 +95,15 @@ class Collector:
         for name in module.classes if module is not None else ():
             if name.endswith(ending):
                 self.call(name, path, f"{name}.__init__")
+
+    def names(self, path: str, ending: str) -> None:
+        """The names that the constructor of each public class takes whose name ends so."""
+        module = self.release.module(path)
+        for name in module.classes if module is not None else ():
+            if name.endswith(ending) and not name.startswith(("_", "Base")):
+                found = names(self.reader, self.reader.find(module, name))
+                if found:
+                    self.groups[name] = found
 
     def popped(self, group: str, path: str, name: str) -> None:
         """What a class takes from its ``**kwargs``, as one group."""

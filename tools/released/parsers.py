@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from released.archives import Module
-from released.classes import NOTHING, ClassReader, Field
+from released.classes import NOTHING, ClassReader, Field, Found
 
 _SWITCHES: Mapping[str, Any] = {
     "store_true": False,
@@ -123,6 +123,43 @@ def signature(reader: ClassReader, module: Module, name: str) -> dict[str, Field
         if isinstance(node, ast.FunctionDef) and node.name == method and not _overloads(node):
             return dict(_parameters(reader, module, node.args))
     return {}
+
+
+def names(reader: ClassReader, found: Optional[Found]) -> dict[str, Field]:
+    """The names alone that a constructor takes, its bases' too where it hands them on.
+
+    Nothing where it takes any name. A decorator that takes a former name for a new one counts.
+    """
+    if found is None:
+        return {}
+    made = [
+        node
+        for node in found.node.body
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__"
+    ]
+    own: dict[str, Field] = {}
+    for method in made:
+        arguments_of = (*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs)
+        own = {one.arg: Field(one.arg) for one in arguments_of if one.arg != "self"}
+        for former in _former_names(method):
+            own[former] = Field(former, deprecated=True)
+        if method.args.kwarg is None:
+            return own
+    for base in found.node.bases:
+        name = ast.unparse(base).rpartition(".")[2]
+        inherited = names(reader, reader.find(found.module, name))
+        if inherited:
+            return {**inherited, **own}
+    return {}
+
+
+def _former_names(method: ast.FunctionDef) -> Iterator[str]:
+    """Names that ``deprecate_kwarg`` takes for those of the signature."""
+    for node in method.decorator_list:
+        given = node.args if isinstance(node, ast.Call) else []
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if name.endswith("deprecate_kwarg") and given and isinstance(given[0], ast.Constant):
+            yield str(given[0].value)
 
 
 def popped(reader: ClassReader, module: Module, name: str) -> dict[str, Field]:
