@@ -583,6 +583,15 @@ def _from_call(name: str, value: Any, call: Call) -> Setting:
     return Setting(name, value, call.location, Origin.CONSTRUCTOR, f"{call.name}(...)")
 
 
+def _is_of_unsloth(run: Run) -> bool:
+    """Whether Unsloth's own classes may load the model: they take no kernel to choose."""
+    return any(
+        call.method == "from_pretrained" and call.name.startswith("unsloth.")
+        for file in run.python
+        for call in file.calls
+    )
+
+
 def _arguments_of_models(run: Run) -> dict[str, Setting]:
     """TRL's ModelConfig and scripts with the same flags."""
     found: dict[str, Setting] = {}
@@ -590,7 +599,10 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     if attention is None:
         attention = nested(run, "model_init_kwargs", "attn_implementation")
     if attention is not None and attention.value not in (None, ""):
-        found["attention"] = practice("attention", attention_of(attention.value), attention)
+        value = attention_of(attention.value)
+        if _is_of_unsloth(run):
+            value = Unknown("Unsloth chooses the kernel", (value,))
+        found["attention"] = practice("attention", value, attention)
     for flag, bits in (("load_in_4bit", 4), ("load_in_8bit", 8)):
         setting = find(run, flag)
         if is_true(setting):

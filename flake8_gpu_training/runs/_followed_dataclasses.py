@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from flake8_gpu_training.facts import Setting, Unknown
-from flake8_gpu_training.runs._followed import Class, Given, Table, bare, plain
+from flake8_gpu_training.facts import Origin, Setting, Unknown, known
+from flake8_gpu_training.runs._followed import Class, Given, Table, bare, plain, setting_of
 from flake8_gpu_training.runs._followed_objects import (
     TrainerArguments,
     arguments_of_library,
@@ -29,20 +30,50 @@ if TYPE_CHECKING:
     from flake8_gpu_training.runs.following import Follower
 
 _CONFIG_FLAG = "--config"
+_READERS = frozenset(
+    """
+    parse_args_into_dataclasses parse_args_and_config parse_yaml_file parse_json_file parse_dict
+    """.split()  # noqa: SIM905
+)
 
 
 def dataclass_method(follower: Follower, parser: Parser, name: str, given: Given) -> Any:
     """What a method of an HfArgumentParser or TrlParser gives."""
+    if name in _READERS and follower.is_main:
+        follower.made.readers.add(name)
     if name == "parse_args_into_dataclasses":
         return _of_command_line(follower, parser, given, given.get(0, "args"))
     if name == "parse_args_and_config":
         return _with_config(follower, parser, given)
     if name in ("parse_yaml_file", "parse_json_file"):
         loaded = follower.load(given.get(0, "yaml_file", "json_file"), follower.here)
-        return _objects(follower, parser, loaded)
+        return _objects(follower, parser, _told(follower, loaded))
     if name == "parse_dict":
-        return _objects(follower, parser, given.get(0, "args"))
+        return _objects(follower, parser, _told(follower, given.get(0, "args")))
     return Unknown(f"{name} of a parser")
+
+
+def _told(follower: Follower, values: Any) -> Any:
+    """``values`` of a file or a dict, noted as what the dataclasses are made of."""
+    if isinstance(values, Table) and values.omega:
+        values = follower.finished(values)
+    if not follower.is_main:
+        return values
+    made = follower.made
+    if not isinstance(values, Table) or values.is_open or follower.doubt:
+        made.is_told_whole = False
+    for name, value in values.entries.items() if isinstance(values, Table) else ():
+        if not isinstance(name, str):
+            continue
+        setting = setting_of(name, value) or Setting(name, plain(value), None, Origin.DERIVED)
+        earlier = made.told.get(name)
+        candidates = [s.value for s in (earlier, setting) if s is not None and known(s.value)]
+        is_same = earlier is None or repr(earlier.value) == repr(setting.value)
+        if follower.doubt or not is_same:
+            value = Unknown("it is read in several ways", tuple(candidates))
+            setting = dataclasses.replace(setting, value=value)
+        made.told[name] = setting
+    return values
 
 
 def _with_config(follower: Follower, parser: Parser, given: Given) -> Any:

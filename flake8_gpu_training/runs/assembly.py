@@ -82,6 +82,7 @@ from flake8_gpu_training.runs.python_entry import (
     named_by_options,
     namespace_of,
     options_of,
+    reads_dicts,
     reads_files,
     reads_only_files,
     switches_of,
@@ -469,7 +470,7 @@ class Assembly:
         if outcome is not None:
             files = with_configuration(files, outcome)
         bound = [bind(file, namespace) for file in files]
-        told = options_of(entry, namespace, given)
+        told = _told(program, entry, namespace, given, parts, outcome)
         values = Values(bound, sign, told.resolve)
         followed = [taken(file, partial(values.of, file.path)) for file in bound]
         parts.python = with_passed(followed, sign, namespace.resolve)
@@ -557,12 +558,14 @@ class Assembly:
             layers.append(changes or {})
         is_open = is_open or self._lacks_file(program, given, command, origins.writer)
         if entry.from_flags:
-            layers.append(flag_settings(given))
+            layers.append(outcome.told if outcome is not None else {})
+            layers.append({} if _is_of_dict(outcome) else flag_settings(given))
             layers += [self._config_layer(d, entry.framework, environment) for d in configs]
             config = configs[0] if configs else None
             # Without a command the flags are out of sight, as is a file nobody can name.
             named = bool(given.positional) or reads_only_files(program)
             unread = config is None and named and reads_files(program)
+            unread = unread or _is_untold(program, outcome)
             is_open = is_open or given.is_open or command is None or unread
         elif entry.framework in ("generic", "videox_fun") and entry.constructor is None:
             if outcome is not None:
@@ -915,6 +918,36 @@ def _as_parsed(
         Arguments(made.given, made.positional, made.overridden, is_open),
         dataclasses.replace(namespace, values=values),
     )
+
+
+def _is_untold(program: Program, outcome: Optional[Outcome]) -> bool:
+    """Whether a file or dict that fills the argument classes was not read, or not wholly."""
+    if outcome is None or not outcome.readers:
+        return reads_dicts(program)
+    return not outcome.is_told_whole
+
+
+def _is_of_dict(outcome: Optional[Outcome]) -> bool:
+    """Whether a dict alone fills the argument classes: flags of their names are not theirs."""
+    return outcome is not None and outcome.readers == {"parse_dict"}
+
+
+def _told(
+    program: Program,
+    entry: Entry,
+    namespace: Namespace,
+    given: Arguments,
+    parts: _Parts,
+    outcome: Optional[Outcome],
+) -> Namespace:
+    """The namespace with what the argument classes of an HfArgumentParser are filled with."""
+    found = outcome.told if outcome is not None else {}
+    if _is_of_dict(outcome):
+        own = namespace.values.items()
+        kept = {n: s for n, s in own if n not in found}
+        namespace = dataclasses.replace(namespace, values=kept)
+    is_unread = _is_untold(program, outcome) or (parts.is_open and reads_files(program))
+    return options_of(entry, namespace, given, found, is_unread=is_unread)
 
 
 def _configured(entry: Entry, outcome: Outcome) -> Entry:

@@ -125,6 +125,12 @@ class Outcome:
     """Words of the command line at which a parser stops."""
     targets: list[tuple[str, Given, Table]] = field(default_factory=list)
     """Things of libraries that ``hydra.utils.instantiate`` makes, and from what."""
+    told: dict[str, Setting] = field(default_factory=dict)
+    """What parsers of dataclasses are given in a file or a dict, by name."""
+    is_told_whole: bool = True
+    """Whether that is all, and certain."""
+    readers: set[str] = field(default_factory=set)
+    """Methods of parsers of dataclasses that the program calls by itself."""
     objects: dict[Key, TrainerArguments] = field(default_factory=dict)
     """The arguments that trainers were built with, by the call that made them."""
 
@@ -162,6 +168,8 @@ class Follower(Statements):
         self.option_defaults: dict[str, Any] = {}
         self.own_environment: dict[str, Any] = {}
         self.doubt = 0
+        self.is_main = True
+        """Whether what is gone through is what the program does by itself."""
         self.steps = 0
         self.depth = 0
         self.here = ""
@@ -198,6 +206,7 @@ class Follower(Statements):
         What the program does by itself is known by then, and stays.
         """
         main = self.steps, self.doubt, self.depth
+        self.is_main = False
         try:
             for path in list(self.modules):
                 self._uncalled(self.modules[path])

@@ -512,17 +512,35 @@ def namespace_of(
     return Namespace(values, changed, frozenset(names), documents)
 
 
-def options_of(entry: Entry, namespace: Namespace, given: Arguments) -> Namespace:
-    """``namespace`` with the fields of the argument classes that an HfArgumentParser fills."""
+def options_of(
+    entry: Entry,
+    namespace: Namespace,
+    given: Arguments,
+    told: Mapping[str, Setting] = EMPTY,
+    *,
+    is_unread: bool = False,
+) -> Namespace:
+    """``namespace`` with the fields of the argument classes that an HfArgumentParser fills.
+
+    ``told``: what a file or a dict gives them; ``is_unread``: there may be more of it.
+    """
     if not entry.from_flags:
         return namespace
     fields: dict[str, Setting] = {}
     for item in entry.classes:
         for name, setting in item.fields.items():
-            value = Unknown("unread arguments of the command") if given.is_open else setting.value
+            hides = given.is_open or is_unread
+            value = Unknown("unread arguments of the command") if hides else setting.value
             fields.setdefault(name, dataclasses.replace(setting, value=value))
-    fields.update(namespace.values)
-    return dataclasses.replace(namespace, values=fields)
+    own = namespace.values
+    defaults = {n: s for n, s in own.items() if s.origin is Origin.DEFAULT and n not in told}
+    flags = {n: s for n, s in own.items() if s.origin is not Origin.DEFAULT}
+    return dataclasses.replace(namespace, values={**fields, **defaults, **told, **flags})
+
+
+def reads_dicts(program: Program) -> bool:
+    """Whether an HfArgumentParser of ``program`` may take a dict."""
+    return any(call.method == "parse_dict" for call in program.calls())
 
 
 def globals_of(program: Program) -> dict[str, Setting]:
