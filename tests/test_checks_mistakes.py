@@ -422,8 +422,9 @@ def test_tensor_parallel_ranks_share_the_attention_heads(
     size: int, told: int, tmp_path: Path
 ) -> None:
     # Qwen2.5-7B has 28 attention heads.
-    command = f"vllm serve Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size {size}\n"
-    found = findings(runs_of(tmp_path, {"serve.sh": command}), "GPU021")
+    command = f"NPROC_PER_NODE={size} megatron sft --model Qwen/Qwen2.5-7B-Instruct"
+    command += f" --dataset d.jsonl --tensor_model_parallel_size {size}\n"
+    found = findings(runs_of(tmp_path, {"run.sh": command}), "GPU021")
     assert len(found) == told
     if told:
         assert "28 attention heads" in found[0].message

@@ -15,13 +15,14 @@ from flake8_gpu_training.frameworks.accepted import (
     accepted_by,
     configured,
     constructed,
+    inverse,
     is_trainer,
     launched,
     parsed_by,
 )
 from flake8_gpu_training.frameworks.refusals.base import Options
 from flake8_gpu_training.frameworks.tables import Parameter
-from flake8_gpu_training.frameworks.torch_calls import positions
+from flake8_gpu_training.frameworks.torch_calls import positions as positions_of_torch
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.settings import document_settings
 
@@ -137,10 +138,12 @@ def uses(run: Run) -> Iterator[Use]:
     accepted = accepted_by(run)
     if accepted is not None:
         settings = (*run.settings.values(), *run.overridden)
-        as_flags = run.framework == "swift"
+        as_flags = run.framework in _FILES_AS_FLAGS
         given = _by_parameter(run.settings, accepted, as_flags)
         written = _given(run, settings)
         written = _as_flags(written) if as_flags else written
+        if run.framework in _SERVERS:
+            written = (one for one in written if one.is_flag or one.is_key)  # no -tp
         yield Use(
             accepted,
             () if accepted.keeps_others else tuple(written),
@@ -185,6 +188,9 @@ def uses(run: Run) -> Iterator[Use]:
 
 
 _LAUNCHERS = {"accelerate": "accelerate launch"}
+_SERVERS = frozenset({"vllm", "sglang"})
+_FILES_AS_FLAGS = _SERVERS | {"swift"}
+"""Frameworks whose programs turn the keys of their file into flags."""
 
 
 def _of_sections(run: Run) -> Iterator[Use]:
@@ -230,7 +236,7 @@ def _by_parameter(
             continue
         if parameter.name == name.rpartition(".")[2]:
             continue  # its own name, in a section or not
-        is_opposite = name == f"no_{parameter.name}"
+        is_opposite = name in (f"no_{parameter.name}", inverse(parameter.name))
         value = False if is_opposite and setting.value is True else setting.value
         found[parameter.name] = replace(setting, name=parameter.name, value=value)
     return {**given, **found} if found else given
@@ -249,6 +255,11 @@ def _parsed(run: Run) -> Mapping[str, Setting]:
         unseen = Unknown(f"the script sets {name}")
         found.setdefault(name, replace(setting, value=unseen))
     return found
+
+
+def positions(call: Call) -> tuple[str, ...]:
+    """Names of the first positional arguments of a call that are known."""
+    return ("model",) if call.name.startswith("vllm.") else positions_of_torch(call)
 
 
 def _is_open(call: Call, accepted: Accepted) -> bool:

@@ -163,8 +163,12 @@ def _of_flag(run: Run, use: Use, written: Written) -> Iterator[Fault]:
             yield _valueless_flag(use, written, parameter)
     elif _is_one_word(parameter) and isinstance(value, list) and not written.setting.text:
         words = [value_text(one) for one in value if known(one)]
-        if 1 < len(words) == len(value):
+        if 1 < len(words) == len(value) and _ELIDED.isdisjoint(words):
             yield _stray(use, written, words)
+
+
+_ELIDED = frozenset({"...", "…"})
+"""Words that stand for what an example leaves out."""
 
 
 def _switch(written: Written, title: str) -> Fault:

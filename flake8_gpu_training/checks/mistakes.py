@@ -684,7 +684,7 @@ def _parallel_sizes(run: Run) -> Iterator[Fault]:
 def _split_heads(run: Run) -> Iterator[Fault]:
     """Attention heads that cannot be dealt out to the ranks of a tensor-parallel group."""
     size, heads = run.practice("tensor_parallel"), run.model.heads
-    deals = run.value("megatron") is True or run.framework == "vllm"
+    deals = run.value("megatron") is True
     if not deals or heads is None or run.model.kind != "LLM" or size.location is None:
         return
     if not size.known or not isinstance(size.value, int) or size.value < 2:
@@ -1158,7 +1158,6 @@ CHECKS: tuple[Check, ...] = (
             sources.MEGATRON,
             sources.SWIFT_DOCS,
             "megatron-core 0.16.1, transformer/transformer_config.py, TransformerConfig",
-            "vLLM, config.py, ModelConfig.verify_with_parallel_config",
         ),
     ),
     Check(

@@ -320,9 +320,14 @@ def _priority(history: History) -> Priority:
 
 
 def _after(part: Part, version: str) -> str:
-    """The minor version that follows ``version``."""
+    """The release that follows ``version``: the minor one, or of the same one a later patch."""
     last = parsed(version)[:2]
-    releases = [parsed(one)[:2] for one in part.at_hand.table.versions]
+    versions = part.at_hand.table.versions
+    patches = (one for one in versions if parsed(one)[:2] == last and parsed(one) > parsed(version))
+    patch = next(patches, "")
+    if patch:
+        return patch
+    releases = [parsed(one)[:2] for one in versions]
     later = (one for one in releases if releases[0] <= last < one)
     return ".".join(map(str, next(later, (last[0], last[1] + 1)))).removesuffix(".0")
 

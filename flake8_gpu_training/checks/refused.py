@@ -22,11 +22,14 @@ def _refused(run: Run) -> Iterator[Fault]:
     for use in uses(run):
         if use.options is None:
             continue
+        judged: set[tuple[str, str]] = set()
         for part in use.accepted.parts:
             options = handed_on(use.options, part.distribution)
             for rule in refusals_of(part.distribution):
-                if not rule.concerns(part.group, part.at_hand.version):
-                    continue
+                rule_of = (part.distribution, rule.name)
+                if rule_of in judged or not rule.concerns(part.group, part.at_hand.version):
+                    continue  # a constructor may hand all on to one of the same distribution
+                judged.add(rule_of)
                 if rule.refuses(options) and not _is_newer(rule, use, part):
                     yield _fault(run, use, options, rule, part)
 

@@ -29,6 +29,8 @@ TITLES: Mapping[str, str] = {
     "torch": "PyTorch",
     "flow-factory": "Flow-Factory",
     "videox-fun": "VideoX-Fun",
+    "vllm": "vLLM",
+    "sglang": "SGLang",
 }
 
 
@@ -88,8 +90,9 @@ class Accepted:
     ``completes``: argparse takes a unique beginning of a flag for the flag. ``extra``: names
     that are taken beside those of the tables. ``keeps_others``: it refuses no name.
     ``keeps_unlike``: a name is known to be wrong only where it is like a real one.
-    ``bare_switches``: what is true or false takes no value behind its flag. ``arguments``: what
-    the class takes whose instance a trainer takes as ``args``.
+    ``bare_switches``: what is true or false takes no value behind its flag. ``inverted``:
+    ``--disable-x`` is the opposite of ``--enable-x``, and the other way round. ``arguments``:
+    what the class takes whose instance a trainer takes as ``args``.
     """
 
     parts: tuple[Part, ...]
@@ -98,6 +101,7 @@ class Accepted:
     keeps_others: bool = False
     keeps_unlike: bool = False
     bare_switches: bool = False
+    inverted: bool = False
     arguments: Optional[Accepted] = None
 
     @property
@@ -115,6 +119,8 @@ class Accepted:
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
         known = name in self.extra or self.parameter(name, flag=flag) is not None
+        if flag and self.bare_switches:  # a beginning of several flags may be one of them
+            known = known or any(one.startswith(name) for one in self.parameters)
         if known or self.keeps_others or not self.keeps_unlike:
             return known or self.keeps_others
         return not difflib.get_close_matches(name, self.parameters, 1, _ALIKE)
@@ -125,12 +131,24 @@ class Accepted:
             return self.parameters[name]
         if not flag:
             return None
+        short = f"-{name.replace('_', '-')}"
+        if short in self.parameters:
+            return self.parameters[short]
         opposite = name[len("no_") :] if name.startswith("no_") else ""
         parameter = self.parameters.get(opposite)
         if parameter is not None and parameter.types == ("bool",) and parameter.default is True:
             return parameter  # HfArgumentParser adds --no_x to what is on by default
-        begun = [known for known in self.parameters if known.startswith(name)]
-        return self.parameters[begun[0]] if self.completes and len(begun) == 1 else None
+        if parameter is not None and parameter.negatable:
+            return parameter
+        parameter = self.parameters.get(inverse(name)) if self.inverted else None
+        if parameter is not None and parameter.negatable:
+            return parameter
+        if self.completes:
+            begun = {
+                self.parameters[known].name for known in self.parameters if known.startswith(name)
+            }
+            return self.parameters[begun.pop()] if len(begun) == 1 else None
+        return None
 
     def history(self, name: str) -> Optional[History]:
         """The releases that know a name which this one does not know; None when none does.
@@ -148,6 +166,14 @@ def _history(part: Part, name: str) -> Optional[History]:
         return None
     certain = not any(table.knows(part.group, name, index) for index in allowed)
     return History(part, *span, certain)
+
+
+def inverse(name: str) -> str:
+    """``disable_x`` for ``enable_x`` and the other way round; "" for other names."""
+    for one, other in (("enable_", "disable_"), ("disable_", "enable_")):
+        if name.startswith(one):
+            return other + name[len(one) :]
+    return ""
 
 
 @lru_cache(maxsize=64)
@@ -184,6 +210,8 @@ def accepted_by(run: Run) -> Optional[Accepted]:
         return _flow_factory(run)
     if run.framework == "videox_fun":
         return _videox_fun(run)
+    if run.framework in ("vllm", "sglang"):
+        return _server(run)
     return _trl(run) if run.framework == "hf_trainer" else None
 
 
@@ -303,6 +331,31 @@ def _videox_fun(run: Run) -> Optional[Accepted]:
     return Accepted(parts, True, others, keeps_unlike=True, bare_switches=True)
 
 
+_PLUGGED = frozenset({"omni"})
+"""Flags of programs that build on an engine and add flags of their own (vLLM-Omni)."""
+
+
+def _server(run: Run) -> Optional[Accepted]:
+    """What the server of an engine takes; its other commands have flags of their own."""
+    if run.kind is not RunKind.SERVE or run.place.call is not None or run.command is None:
+        return None
+    if _PLUGGED & run.settings.keys():
+        return None
+    by_model = [word.text for word in run.command.words[:2]] == ["sglang", "serve"]
+    if by_model and run.model.kind not in ("LLM", "MLLM", "embedding"):
+        return None  # a model of images or videos gets a server of other flags
+    found = _accepted(run, run.framework, "serve", completes=True)
+    if found is None:
+        return None
+    inverted = run.framework == "vllm" and parsed(found.parts[0].at_hand.version) >= _INVERTED
+    extra = frozenset({"model", "model_tag", "config", "help"})
+    return replace(found, extra=extra, bare_switches=True, inverted=inverted)
+
+
+_INVERTED = (0, 31)
+"""vLLM 0.33 has EnableDisableAction (utils/argparse_utils.py), 0.30 does not."""
+
+
 _TRL: Mapping[str, tuple[str, str]] = {
     **{name: ("ScriptArguments", f"{name.upper()}Config") for name in ("sft", "dpo", "kto")},
     "reward": ("ScriptArguments", "RewardConfig"),
@@ -403,8 +456,22 @@ _STRICT: Mapping[str, re.Pattern[str]] = {
     "trl": re.compile(r"\w+(?:Config|Trainer)"),
     "peft": re.compile(r"\w+Config"),
     "accelerate": re.compile(r"Accelerator|FullyShardedDataParallelPlugin|DeepSpeedPlugin"),
+    "vllm": re.compile(r"LLM|(?:Async)?EngineArgs"),
+    "sglang": re.compile(r"Engine|ServerArgs"),
 }
 """Classes that raise TypeError for a keyword they do not know."""
+_ENGINE_OF: Mapping[str, re.Pattern[str]] = {
+    "vllm": re.compile(r"vllm\.(?:LLM|(?:entrypoints\.llm\.)?LLM|(?:engine\.arg_utils\.)?\w+Args)"),
+    "sglang": re.compile(
+        r"sglang\.(?:Engine|srt\.(?:server\.|entrypoints\.engine\.)?Engine"
+        r"|(?:srt\.server_args\.)?ServerArgs)"
+    ),
+}
+"""The engines themselves, not classes of the same name for other models."""
+_ENGINES: Mapping[str, str] = dict.fromkeys(
+    ("EngineArgs", "AsyncEngineArgs", "Engine", "ServerArgs"), "engine"
+)
+"""Groups of the tables whose classes have another name."""
 _LENIENT: Mapping[str, re.Pattern[str]] = {
     "transformers": re.compile(r"(?!Seq2Seq|Training)\w+Config|Adafactor"),
 }
@@ -436,7 +503,7 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
         for call, distribution in calls:
             if (call.method, call.scope) in unsure or (replacing and is_trainer(call.method)):
                 continue
-            accepted = _accepted(run, distribution, call.method)
+            accepted = _accepted(run, distribution, _ENGINES.get(call.method, call.method))
             if accepted is None:
                 continue
             arguments = None
@@ -456,6 +523,8 @@ def _library(call: Call) -> str:
         return root if positions(call) else ""
     if is_trainer(call.method) and call.name.startswith("trl.experimental."):
         return ""  # some are named as those of the tables, and take other names
+    if root in _ENGINE_OF and not _ENGINE_OF[root].fullmatch(call.name):
+        return ""
     return root if _is_of(call, _STRICT) or _is_of(call, _LENIENT) else ""
 
 

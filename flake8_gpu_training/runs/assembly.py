@@ -28,6 +28,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs._followed_objects import are_lost, changed_settings
 from flake8_gpu_training.runs.absent import absent
 from flake8_gpu_training.runs.asked import Asked
@@ -270,7 +271,7 @@ class Assembly:
             words = words[len(model) :]
         given = parse_arguments(
             words,
-            switches=_server_switches(words) if server else frozenset(),
+            switches=_server_switches(words, launch.framework) if server else frozenset(),
             key_value=_takes_pairs(launch.framework, words),
         )
         flags = dict(given.settings)
@@ -1093,14 +1094,28 @@ def _flag_document(setting: Setting) -> Optional[Document]:
     return relocate(made.documents[0], lambda _: place) if made.documents else None
 
 
-def _server_switches(words: Iterable[Any]) -> frozenset[str]:
-    """Engine flags that read as switches: ``--enable-x MODEL`` takes no value."""
+def _server_switches(words: Sequence[Any], framework: str) -> frozenset[str]:
+    """Engine flags that read as switches: ``--enable-x MODEL`` takes no value.
+
+    No model is called ``true``: that is a value, at which the server stops.
+    """
+    following = (*words[1:], None)
     names = (
         word.text.lstrip("-").partition("=")[0].replace("-", "_")
-        for word in words
+        for word, after in zip(words, following)
         if word.text.startswith("--")
+        and (after is None or after.text.lower() not in ("true", "false"))
     )
-    return frozenset(name for name in names if _SERVER_SWITCH.fullmatch(name))
+    return frozenset(name for name in names if _is_switch(name, framework))
+
+
+def _is_switch(name: str, framework: str) -> bool:
+    """Whether a server's flag takes no value: as its releases have it, else as it reads."""
+    table = table_of(framework)
+    spans = table.spans("serve", name) if table is not None else ()
+    if spans:
+        return bool(spans[-1][2].get("type") == "bool")
+    return _SERVER_SWITCH.fullmatch(name) is not None
 
 
 def _name_model(flags: dict[str, Setting], positional: Sequence[Any]) -> None:

@@ -456,6 +456,8 @@ class Namespace:
         if not isinstance(value, Unknown) or not _PATH.fullmatch(value.reason):
             return None
         parts = re.findall(r"[\w-]+", value.reason.replace("self.", "self-", 1))
+        if not parts:  # an ellipsis
+            return None
         parts[0] = parts[0].replace("self-", "self.")
         if len(parts) < 2 or value.reason in self.changed:
             return None

@@ -18,6 +18,7 @@ from flake8_gpu_training.sources._job_base import (
     environment_of,
     listed,
 )
+from flake8_gpu_training.sources._job_images import entrypoint_of
 from flake8_gpu_training.sources.environment_files import read_environment_file
 
 Values = Mapping[str, Setting]
@@ -72,9 +73,17 @@ class ComposeService(Unit):
 
     def commands(self) -> Iterator[Command]:
         words = [*self._words("entrypoint"), *self._words("command")]
+        if words and words[0].text.startswith("-"):
+            words = [*self._of_image(), *words]
         if not words or words[0].text.startswith("-"):
             return
         yield from argv_commands(words, self._environment())
+
+    def _of_image(self) -> list[Node]:
+        """What the image starts, when it is known."""
+        image = child(self.node, "image")
+        words = entrypoint_of(interpolated(image.text, self.values)) if image is not None else ()
+        return [Node(word, self.node.mapping["image"].location, text=word) for word in words]
 
     def _environment(self) -> dict[str, Setting]:
         """Its environment files, under what it sets itself."""

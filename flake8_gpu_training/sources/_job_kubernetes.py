@@ -17,13 +17,10 @@ from flake8_gpu_training.sources._job_base import (
     listed,
 )
 from flake8_gpu_training.sources._job_gangs import Gang, gang_of
+from flake8_gpu_training.sources._job_images import entrypoint_of
 from flake8_gpu_training.sources._job_task import Task
 
 _GPU_RESOURCE = re.compile(r"(?:nvidia|amd)\.com/(?:gpu|mig-.*)")
-
-# What the image starts when a container gives only arguments: docs.vllm.ai, "Using Docker":
-# arguments behind the image's name go to the OpenAI-compatible server.
-_ENTRYPOINTS = {"vllm/vllm-openai": ("vllm", "serve")}
 
 
 class _Context:
@@ -181,10 +178,7 @@ class Container(Unit):
     def _entrypoint(self) -> list[Node]:
         """What the image starts, when it is known."""
         image = child(self.node, "image")
-        repository = image.text.partition("@")[0] if image is not None else ""
-        head, _, last = repository.rpartition("/")
-        name = f"{head}/{last.partition(':')[0]}"
-        words = next((w for i, w in _ENTRYPOINTS.items() if f"/{name}".endswith(f"/{i}")), ())
+        words = entrypoint_of(image.text) if image is not None else ()
         return [Node(word, self.node.mapping["image"].location, text=word) for word in words]
 
     def resources(self) -> Iterator[Setting]:

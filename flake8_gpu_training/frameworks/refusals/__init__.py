@@ -19,10 +19,12 @@ _MODULES = frozenset(
         "llamafactory",
         "ms_swift",
         "peft",
+        "sglang",
         "torch",
         "transformers",
         "trl",
         "videox_fun",
+        "vllm",
     }
 )
 """Distributions that have a module of rules."""

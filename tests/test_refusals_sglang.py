@@ -1,0 +1,286 @@
+"""SGLang: what its server and ``Engine`` refuse at start, and what they take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checks_support import findings, runs_of
+
+
+def told(root: Path, flags: str, version: str = "", code: str = "GPU024") -> list[str]:
+    """What a check says of the server with these flags."""
+    files = {"serve.sh": f"python -m sglang.launch_server --model-path org/m {flags}\n"}
+    if version:
+        files["requirements.txt"] = f"sglang=={version}\n"
+    return [one.message for one in findings(runs_of(root, files), code)]
+
+
+@pytest.mark.parametrize(
+    ("refused", "taken", "instruction", "version", "other"),
+    [
+        (
+            "--tp-size 8 --dp-size 3 --enable-dp-attention",
+            "--tp-size 8 --dp-size 4 --enable-dp-attention",
+            "set data parallelism to 2 or another divisor of 8",
+            "0.4.6",
+            "0.3.6",
+        ),
+        (
+            "--tensor-parallel-size 8 --data-parallel-size 3 --enable-dp-attention",
+            "--tensor-parallel-size 8 --data-parallel-size 8 --enable-dp-attention",
+            "set data parallelism to 2",
+            "0.5.6",
+            "",
+        ),
+        ("--tp 8 --attn-dp-size 3", "--tp 8 --attn-dp-size 2", "set data parallelism", "", ""),
+        (
+            "--tp 8 --enable-dp-attention",
+            "--tp 8 --enable-dp-attention --dp 2",
+            "set dp-size above 1",
+            "0.4.6",
+            "0.5.6",
+        ),
+        ("--tp 6 --nnodes 4", "--tp 8 --nnodes 4", "let tp-size x pp-size be a multiple", "", ""),
+        (
+            "--tp 4 --pp-size 3 --nnodes 5",
+            "--tp 4 --pp-size 3 --nnodes 3",
+            "let tp-size x pp-size be a multiple of nnodes=5",
+            "",
+            "",
+        ),
+        (
+            "--tp 8 --dp 2 --nnodes 2",
+            "--tp 8 --dp 2 --nnodes 2 --enable-dp-attention",
+            "add enable-dp-attention",
+            "0.5.6",
+            "",
+        ),
+        (
+            "--chunked-prefill-size 4000 --page-size 64",
+            "--chunked-prefill-size 4096 --page-size 64",
+            "set chunked_prefill_size to a multiple of 64",
+            "",
+            "0.4.3",
+        ),
+        (
+            "--enable-hierarchical-cache --disable-radix-cache",
+            "--enable-hierarchical-cache",
+            "drop disable_radix_cache",
+            "0.5.6",
+            "0.4.6",
+        ),
+        (
+            "--enable-dynamic-batch-tokenizer --enable-tokenizer-batch-encode",
+            "--enable-dynamic-batch-tokenizer",
+            "keep one of",
+            "",
+            "",
+        ),
+        (
+            "--tp 4 --dp 2 --enable-dp-lm-head",
+            "--tp 4 --dp 2 --enable-dp-lm-head --enable-dp-attention",
+            "add enable-dp-attention",
+            "0.5.6",
+            "",
+        ),
+        (
+            "--pp-size 2 --speculative-algorithm EAGLE",
+            "--pp-size 1 --speculative-algorithm EAGLE",
+            "set pp-size to 1",
+            "0.5.6",
+            "",
+        ),
+        (
+            "--served-model-name a:b",
+            "--served-model-name a-b",
+            "write served_model_name",
+            "",
+            "0.5.2",
+        ),
+        (
+            "--export-metrics-to-file",
+            "--export-metrics-to-file --export-metrics-to-file-dir out",
+            "add export_metrics_to_file_dir",
+            "",
+            "",
+        ),
+        (
+            "--enable-lora",
+            "--enable-lora --max-lora-rank 16 --lora-target-modules q_proj",
+            "give lora_paths, or both",
+            "",
+            "",
+        ),
+        (
+            "--lora-paths a=b --max-lora-chunk-size 48",
+            "--lora-paths a=b --max-lora-chunk-size 64",
+            "set max_lora_chunk_size to 16, 32, 64 or 128",
+            "",
+            "",
+        ),
+        ("--base-gpu-id=-1", "--base-gpu-id 1", "set base_gpu_id to at least 0", "", ""),
+        ("--gpu-id-step 0", "--gpu-id-step 2", "set gpu_id_step to at least 1", "", ""),
+        (
+            "--lora-paths a=b --max-loras-per-batch 0",
+            "--lora-paths a=b --max-loras-per-batch 2",
+            "set max_loras_per_batch to at least 1",
+            "",
+            "",
+        ),
+        (
+            "--schedule-conservativeness=-0.5",
+            "--schedule-conservativeness 0.5",
+            "set schedule_conservativeness to at least 0",
+            "",
+            "",
+        ),
+        (
+            "--enable-response-store --disaggregation-mode decode",
+            "--enable-response-store",
+            "drop enable_response_store",
+            "",
+            "",
+        ),
+        ("--pp-max-micro-batch-size 0", "--pp-max-micro-batch-size 1", "set pp_max", "", "0.5.6"),
+        (
+            "--disable-cuda-graph-padding --enable-torch-compile",
+            "--enable-torch-compile",
+            "drop disable_cuda_graph_padding",
+            "",
+            "0.5.6",
+        ),
+        (
+            "--tp 8 --moe-dense-tp-size 2",
+            "--tp 8 --moe-dense-tp-size 1",
+            "set moe_dense_tp_size to 1",
+            "",
+            "",
+        ),
+        ("--enable-pdmux --pp-size 2", "--enable-pdmux", "drop enable_pdmux", "", ""),
+        (
+            "--tokenizer-worker-num 0",
+            "--tokenizer-worker-num 2",
+            "set tokenizer_worker_num",
+            "",
+            "",
+        ),
+        (
+            "--enable-priority-scheduling --schedule-policy lpm",
+            "--enable-priority-scheduling --schedule-policy lof",
+            "set schedule_policy to fcfs or lof",
+            "",
+            "",
+        ),
+        (
+            "--retraction-policy priority",
+            "--retraction-policy priority --enable-priority-scheduling",
+            "add enable_priority_scheduling",
+            "",
+            "",
+        ),
+        ("--gc-threshold 1 2 3 4", "--gc-threshold 1 2 3", "give gc_threshold 1 to 3", "", ""),
+        ("--prefill-decode-interval=-1", "--prefill-decode-interval 1", "set prefill", "", ""),
+        ("--tp 8 --attn-dp-size 2 --dp-size 2", "--tp 8 --attn-dp-size 2", "keep one", "", ""),
+        (
+            "--lora-paths a=b --lora-target-modules all q_proj",
+            "--lora-paths a=b --lora-target-modules all",
+            "give lora_target_modules all alone",
+            "",
+            "",
+        ),
+        (
+            "--lora-paths a=b --max-loaded-loras 2",
+            "--lora-paths a=b --max-loaded-loras 2 --max-loras-per-batch 2",
+            "set max_loaded_loras to at least max_loras_per_batch=8",
+            "",
+            "",
+        ),
+        (
+            "--lora-paths a=b c=d e=f --max-loaded-loras 2 --max-loras-per-batch 1",
+            "--lora-paths a=b c=d --max-loaded-loras 2 --max-loras-per-batch 1",
+            "set max_loaded_loras to at least 3",
+            "",
+            "",
+        ),
+        (
+            "--lora-paths a=b --lora-drain-wait-threshold=-1",
+            "--lora-paths a=b --lora-drain-wait-threshold 1",
+            "set lora_drain_wait_threshold to at least 0",
+            "",
+            "",
+        ),
+        (
+            "--lora-paths a=b --speculative-algorithm STANDALONE",
+            "--lora-paths a=b --speculative-algorithm NGRAM",
+            "set speculative_algorithm to NGRAM",
+            "",
+            "",
+        ),
+    ],
+)
+def test_a_rule(
+    tmp_path: Path, refused: str, taken: str, instruction: str, version: str, other: str
+) -> None:
+    (message,) = told(tmp_path / "a", refused, version)
+    assert message.startswith(instruction)
+    assert f"SGLang {version or '0.5.23'} refuses to start" in message
+    assert told(tmp_path / "b", taken, version) == []
+    if other:  # a release without the rule
+        assert told(tmp_path / "c", refused, other) == []
+
+
+def test_unknown_sizes_are_silent(tmp_path: Path) -> None:
+    flags = '--tp-size 8 --dp-size "$DP" --enable-dp-attention'
+    assert told(tmp_path / "a", flags, "0.4.6") == []
+    assert told(tmp_path / "b", "--chunked-prefill-size 4000 --page-size 64 $MORE") == []
+    assert told(tmp_path / "c", "--enable-lora $MORE") == []
+    backend = "--attention-backend flashmla"  # it takes pages of its own
+    assert told(tmp_path / "d", f"--chunked-prefill-size 4000 --page-size 64 {backend}") == []
+
+
+def test_the_place_is_the_flag_of_data_parallelism(tmp_path: Path) -> None:
+    script = "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 \\\n"
+    script += "  --tp-size 8 \\\n  --dp-size 3 \\\n  --enable-dp-attention\n"
+    files = {"serve.sh": script, "requirements.txt": "sglang==0.4.6\n"}
+    (finding,) = findings(runs_of(tmp_path, files), "GPU024")
+    assert finding.location.line == 3
+
+
+def test_keywords_of_an_engine(tmp_path: Path) -> None:
+    script = (
+        "import sglang as sgl\n\nllm = sgl.Engine(model_path='m', {})\nprint(llm.generate('a'))\n"
+    )
+    text = script.format("tp_size=8, dp_size=3, enable_dp_attention=True")
+    (finding,) = findings(runs_of(tmp_path / "a", {"g.py": text}), "GPU024")
+    assert "Engine" not in finding.message.split(":")[0]
+    text = script.format("tp_size=8, dp_size=4, enable_dp_attention=True")
+    assert findings(runs_of(tmp_path / "b", {"g.py": text}), "GPU024") == []
+    (finding,) = findings(runs_of(tmp_path / "c", {"g.py": script.format("tp=2")}), "GPU005")
+    assert "has no parameter tp" in finding.message
+    text = script.format("mem_fraction_static=0.8, log_level='error'")
+    assert findings(runs_of(tmp_path / "d", {"g.py": text}), "GPU005") == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        ("--mem-fraction-static 0.8 --tp 2", "GPU005", ""),
+        ("--mem-fraction-statics 0.8", "GPU005", "write mem_fraction_static"),
+        ("--nsa-prefill-backend fa3", "GPU007", "drop nsa_prefill_backend, or pin sglang<0.5.20"),
+        ("--tp-size two", "GPU008", "give tp_size a whole number"),
+        ("--dtype fp16", "GPU009", "choose one of auto"),
+        ("--trust-remote-code true", "GPU025", "write --trust-remote-code alone"),
+        ("--lora-paths a=b c=d", "GPU025", ""),
+    ],
+)
+def test_flags_of_the_server(tmp_path: Path, flags: str, code: str, message: str) -> None:
+    found = told(tmp_path, flags, code=code)
+    assert [one[: len(message)] for one in found] == ([message] if message else [])
+
+
+def test_a_server_of_images_has_other_flags(tmp_path: Path) -> None:
+    for model, number in (("Wan-AI/Wan2.2-T2V-A14B", 0), ("Qwen/Qwen3-8B", 1)):
+        command = f"sglang serve --model-path {model} --ulysses-degree 2\n"
+        runs = runs_of(tmp_path / str(number), {"serve.sh": command})
+        assert len(findings(runs, "GPU005")) == number
