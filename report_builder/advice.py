@@ -340,7 +340,7 @@ _OFFLOAD_KEPT = Text(
 def _judged(run: Run, sharding: Judgement) -> Optional[tuple[int, bool, Text, Text]]:
     """The choice that the check of sharding implies; None where it leaves it open."""
     variant = sharding.variant
-    if sharding.status is Status.ENABLED and variant == "fsdp":
+    if sharding.status is Status.ENABLED and variant.startswith("fsdp"):
         return 3, False, _FSDP, _OFFLOAD_UNSURE
     stage = re.match(r"zero(\d)", variant)
     if stage is None:

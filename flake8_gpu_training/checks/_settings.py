@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.checks._scale import has_flash_kernel
 from flake8_gpu_training.facts import Origin, Setting, Unknown
+from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
 from flake8_gpu_training.frameworks.registry import framework_of
@@ -36,6 +37,18 @@ def parameter(run: Run, *names: str, default: Any = None, source: str = "") -> S
         return Setting(names[0], Unknown("not all settings of the run could be read"))
     note = f"{names[0]}={default} ({source})" if source else ""
     return Setting(names[0], default, None, Origin.DEFAULT, note)
+
+
+def adapter_parameter(run: Run, *names: str) -> Setting:
+    """A parameter of the adapters: the run's own, or an argument where PEFT's config is built."""
+    if find(run, *names) is None:
+        for call in (call for program in run.python for call in program.calls_to(".LoraConfig")):
+            for name in names:
+                if name in call.keywords:
+                    return given(name, call.keywords[name].value, call, call.keywords[name])
+            if call.is_open:
+                return Setting(names[0], Unknown("arguments of LoraConfig are not all known"))
+    return parameter(run, *names)
 
 
 def is_on(setting: Setting) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Optional
 
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -193,11 +194,11 @@ def _quantized(run: Run) -> Judgement:
         return cannot_tell(method)
     name = str(method.value).lower()
     if name not in ("none", ""):
-        return on(method, name)
+        return on(method, "bnb-8bit" if name == "bnb" and _bits(run) == 8 else name)
     if text(run, "tuning") not in _ADAPTERS:
         return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
     checkpoint = run.practice("model")
-    if run.framework == "llamafactory" and checkpoint.known:
+    if run.framework in ("llamafactory", "hf_trainer") and checkpoint.known:
         named = _QUANTIZED_CHECKPOINT.search(str(checkpoint.value))
         if named is not None:
             return on(checkpoint, named.group().lower())
@@ -205,6 +206,10 @@ def _quantized(run: Run) -> Judgement:
 
 
 _QUANTIZED_CHECKPOINT = re.compile(r"(?i)awq|gptq|aqlm|bnb|hqq|int4|int8")
+
+
+def _bits(run: Run) -> Optional[float]:
+    return number(run, "quantization_bits")
 
 
 def _unquantized(run: Run) -> Judgement:
@@ -273,6 +278,9 @@ def _freezing(run: Run) -> Judgement:
     return off(Text("未冻结层（可选）", "no layers are frozen (optional)"))
 
 
+_H = "transformers"
+
+
 def _item(
     category: str, identifier: str, points: float = 1, group: str = "", variant: str = ""
 ) -> Item:
@@ -297,6 +305,7 @@ CHECKS: tuple[Check, ...] = (
             _item("A", "lisa", 3, "tuner", "lisa"),
             Item("llamafactory", "A", "lora", 3, "tuner", "lora"),
             Item("llamafactory", "A", "oft", 3, "tuner", "oft"),
+            Item(_H, "C", "lora", 3, "", "lora|adalora"),
         ),
         impact=Impact(
             memory=(-87, -70),
@@ -326,11 +335,17 @@ CHECKS: tuple[Check, ...] = (
         fix="Load the base model in 4 bits (NF4, double quantization).",
         ignore="The weights fit: 4-bit training is slower.",
         items=(
-            _item("A", "qlora-bnb", 3, "quantized", "bnb"),
+            _item("A", "qlora-bnb", 3, "quantized", "bnb|bnb-8bit"),
             _item("A", "qlora-hqq", 3, "quantized", "hqq"),
             _item("A", "qlora-eetq", 3, "quantized", "eetq"),
             _item("A", "fp8-quantization", 3, "quantized", "fp8"),
             Item("llamafactory", "A", "qlora", 3),
+            Item(_H, "C", "qlora-4bit", 4, "quantized", "bnb"),
+            Item(_H, "C", "qlora-8bit", 4, "quantized", "bnb-8bit"),
+            Item(_H, "C", "gptq", 4, "quantized", "gptq"),
+            Item(_H, "C", "awq", 4, "quantized", "awq"),
+            Item(_H, "C", "torchao", 4, "quantized", "torchao"),
+            Item(_H, "C", "fp8-quantization", 4, "quantized", "fp8"),
         ),
         impact=Impact(
             memory=(-75, -60),

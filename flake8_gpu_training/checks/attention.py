@@ -260,6 +260,7 @@ _SERVES = "flash-attention-2|flash-attention-3|sdpa|auto"
 _A = "general"
 _S = "swift"
 _L = "llamafactory"
+_H = "transformers"
 
 CHECKS: tuple[Check, ...] = (
     Check(
@@ -285,6 +286,10 @@ CHECKS: tuple[Check, ...] = (
             ),
             Item(_L, "F", "sdpa", 3, "attention", "sdpa"),
             Item(_L, "F", "auto", 3, "attention", "auto"),
+            Item(_H, "F", "flash-attention-2", 5, "attention", "flash-attention-2"),
+            Item(_H, "F", "flash-attention-3", 5, "attention", "flash-attention-3"),
+            Item(_H, "F", "sdpa", 5, "attention", "sdpa"),
+            Item(_H, "F", "flex-attention", 5, "attention", "flex-attention"),
         ),
         impact=by_class(
             Priority.HIGH,

@@ -104,7 +104,8 @@ def _zeroed(setting: Setting) -> tuple[Edit, ...]:
 
 
 @of_training(alone=True)
-def _overlap(run: Run) -> Judgement:
+def overlap(run: Run) -> Judgement:
+    """Whether communication runs beside computation."""
     if gpus(run) == 1:
         return cannot_apply(_ONE_GPU)
     setting = run.practice("overlap_comm")
@@ -459,7 +460,7 @@ CHECKS: tuple[Check, ...] = (
         "communication-overlap",
         Text("通信与计算重叠", "Overlap of communication"),
         Priority.MEDIUM,
-        _overlap,
+        overlap,
         why="Gradients of late layers are ready long before the backward pass ends; reducing "
         "them meanwhile hides the communication.",
         fix="Set overlap_comm in zero_optimization.",
@@ -519,7 +520,10 @@ CHECKS: tuple[Check, ...] = (
         "without a gradient.",
         fix="Drop it unless some parameters take no part in a step.",
         ignore="When some do: mixtures of experts, or several heads of which one trains.",
-        items=(Item(_A, "E", "loop-communication", 1, fault=True),),
+        items=(
+            Item(_A, "E", "loop-communication", 1, fault=True),
+            Item("transformers", "E", "ddp-settings", 1),
+        ),
         impact=by_class(Priority.LOW, sources.PYTORCH_DDP),
         examples=(
             Example(

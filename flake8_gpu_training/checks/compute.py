@@ -460,6 +460,7 @@ def _fused_optimizer(run: Run, setting: Setting) -> Optional[Judgement]:
 _A = "general"
 _S = "swift"
 _L = "llamafactory"
+_H = "transformers"
 
 _LOOP = """\
 import torch
@@ -500,7 +501,11 @@ CHECKS: tuple[Check, ...] = (
         fix="Set torch_compile, or wrap the model with torch.compile.",
         ignore="When shapes vary from batch to batch, or adapters and sharding hooks break "
         "the graph.",
-        items=(Item(_A, "D", "torch-compile", 1), Item(_S, "G", "torch-compile", 1)),
+        items=(
+            Item(_A, "D", "torch-compile", 1),
+            Item(_S, "G", "torch-compile", 1),
+            Item(_H, "G", "torch-compile", 1),
+        ),
         impact=Impact(throughput=(10, 40), source=sources.PYTORCH_2),
         examples=(
             Example(
@@ -557,6 +562,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "D", "liger-kernel", 1),
             Item(_S, "G", "liger-kernel", 3, "kernels", "liger"),
             Item(_L, "G", "liger-kernel", 3, "kernels", "liger"),
+            Item(_H, "G", "liger-kernel", 2.5, "", "liger"),
         ),
         impact=Impact(
             throughput=(10, 20),

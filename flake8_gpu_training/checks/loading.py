@@ -493,6 +493,7 @@ CHECKS: tuple[Check, ...] = (
             Item("general", "F", "worker-processes", 2),
             Item("swift", "H", "dataloader-workers", 1),
             Item("llamafactory", "H", "dataloader-workers", 1),
+            Item("transformers", "H", "dataloader-workers", 2),
         ),
         impact=by_class(
             Priority.MEDIUM,
@@ -518,7 +519,7 @@ CHECKS: tuple[Check, ...] = (
         "from pinned memory it runs beside the computation.",
         fix="Set pin_memory=True and copy batches with non_blocking=True.",
         ignore="Host memory is short, or the run trains on the CPU.",
-        items=(Item("general", "F", "pin-memory", 1),),
+        items=(Item("general", "F", "pin-memory", 1), Item("transformers", "H", "pin-memory", 1)),
         impact=by_class(
             Priority.MEDIUM,
             _PYTORCH_TUNING,
@@ -537,7 +538,10 @@ CHECKS: tuple[Check, ...] = (
         "at the start of every epoch.",
         fix="Set persistent_workers=True (dataloader_persistent_workers).",
         ignore="Epochs are long, or the dataset must be re-created per epoch.",
-        items=(Item("swift", "H", "persistent-workers", 1),),
+        items=(
+            Item("swift", "H", "persistent-workers", 1),
+            Item("transformers", "H", "persistent-workers", 1),
+        ),
         impact=by_class(
             Priority.LOW, _PYTORCH_DATA, Text("短 epoch 收益更高", "more for short epochs")
         ),
@@ -559,6 +563,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item("general", "F", "prefetch", 1),
             Item("swift", "H", "prefetch-factor", 1),
+            Item("transformers", "H", "prefetch-factor", 1),
         ),
         impact=by_class(
             Priority.MEDIUM,

@@ -56,7 +56,8 @@ _CHECKPOINT_CALLS = (
 
 
 @of_training(alone=True)
-def _checkpointing(run: Run) -> Judgement:
+def recomputation(run: Run) -> Judgement:
+    """Whether activations are recomputed, and whether they have to be."""
     setting = run.practice("gradient_checkpointing")
     if setting.known and setting.value is True:
         return on(setting)
@@ -177,6 +178,7 @@ def _offload(run: Run) -> Judgement:
         Text("启用 CPU 卸载（ZeRO-3 或 FSDP）", "offload to the CPU (ZeRO-3 or FSDP)"),
         parameters={"deepspeed": "zero3_offload"} if run.framework == "swift" else None,
         snippet=_how_to_offload(run),
+        variant="zero" if text(run, "fsdp") in (None, "none") else "fsdp",
     )
 
 
@@ -210,6 +212,11 @@ def _active_offload(run: Run) -> Optional[Setting]:
     return None
 
 
+def _offloading(run: Run) -> str:
+    """Who moves the states: FSDP, or DeepSpeed."""
+    return "fsdp" if run.value("fsdp_offload") is True else "zero"
+
+
 def _sharded_states(run: Run) -> Optional[float]:
     """GiB of states a GPU holds with everything split (ZeRO-3), without offload."""
     count = ranks(run)
@@ -223,8 +230,9 @@ def _offload_is_on(run: Run, setting: Setting) -> Judgement:
     held = _without_offload(run)
     if held is not None and _has_room(run, held):
         return _advise_deletion(run, setting, held)
+    variant = _offloading(run)
     if lowest_fit(run) is not None or run.value("rollout_engine", "none") not in ("none", None):
-        return on(setting)
+        return on(setting, variant)
     states, memory, length = _sharded_states(run), memory_gib(run), number(run, "max_length")
     roomy = (
         states is not None
@@ -234,7 +242,7 @@ def _offload_is_on(run: Run, setting: Setting) -> Judgement:
         and length <= 8192
         and states < 0.3 * memory
     )
-    return _advise_no_offload(run, setting, states or 0.0) if roomy else on(setting)
+    return _advise_no_offload(run, setting, states or 0.0) if roomy else on(setting, variant)
 
 
 def _advise_no_offload(run: Run, setting: Setting, states: float) -> Judgement:
@@ -252,6 +260,7 @@ def _advise_no_offload(run: Run, setting: Setting, states: float) -> Judgement:
         snippet=Snippet("drop the CPU offload", '"offload_optimizer": {"device": "none"}', "json"),
         at=setting,
         share=0.5,
+        variant=_offloading(run),
         priority=Priority.MEDIUM,
         impact=by_class(Priority.MEDIUM, sources.ZERO_OFFLOAD),
     )
@@ -300,6 +309,7 @@ def _advise_deletion(run: Run, setting: Setting, held: MemoryEstimate) -> Judgem
         ),
         at=setting,
         share=0.5,
+        variant="zero",
         priority=Priority.MEDIUM,
         impact=by_class(Priority.MEDIUM, sources.ZERO_OFFLOAD),
     )
@@ -345,6 +355,7 @@ def _accumulation(run: Run) -> Judgement:
 _A = "general"
 _S = "swift"
 _L = "llamafactory"
+_H = "transformers"
 
 _TRAINER = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
@@ -375,7 +386,7 @@ CHECKS: tuple[Check, ...] = (
         "activation-checkpointing",
         Text("激活重计算（梯度检查点）", "Activation checkpointing"),
         Priority.HIGH,
-        _checkpointing,
+        recomputation,
         why="Activations of all layers are kept for the backward pass; with long sequences "
         "they take more memory than the model.",
         fix="Turn on gradient checkpointing: only the layers' inputs are kept.",
@@ -385,6 +396,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "C", "activation-checkpointing", 1),
             Item(_S, "C", "gradient-checkpointing", 1),
             Item(_L, "C", "gradient-checkpointing", 1),
+            Item(_H, "B", "gradient-checkpointing", 2),
         ),
         impact=Impact(
             throughput=(-30, -15),
@@ -423,7 +435,11 @@ CHECKS: tuple[Check, ...] = (
         why="Offloading makes a model fit that otherwise would not; where it fits anyway, "
         "every step waits for transfers over PCIe.",
         fix="Offload only what does not fit: first the optimizer, then the parameters.",
-        items=(Item(_A, "C", "cpu-nvme-offload", 1),),
+        items=(
+            Item(_A, "C", "cpu-nvme-offload", 1),
+            Item(_H, "E", "fsdp-cpu-offload", 1, "offload", "fsdp"),
+            Item(_H, "E", "zero-offload", 1, "offload", "zero"),
+        ),
         impact=Impact(
             throughput=(-50, 0),
             memory=(-75, -40),
@@ -456,6 +472,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "C", "gradient-accumulation", 1),
             Item(_S, "C", "gradient-accumulation", 1),
             Item(_L, "C", "gradient-accumulation", 1),
+            Item(_H, "I", "gradient-accumulation", 1),
         ),
         impact=by_class(Priority.MEDIUM, sources.HF_SINGLE_GPU),
         examples=(

@@ -407,6 +407,7 @@ def _fp8(run: Run) -> Judgement:
 _A = "general"
 _S = "swift"
 _L = "llamafactory"
+_H = "transformers"
 
 _TRAINER = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
@@ -463,6 +464,8 @@ CHECKS: tuple[Check, ...] = (
             Item(_L, "B", "bf16", 3, "precision", "bf16"),
             Item(_L, "B", "fp16", 3, "precision", "fp16"),
             Item(_L, "B", "pure-bf16", 3, "precision", "pure-bf16"),
+            Item(_H, "A", "bf16", 3, "precision", "bf16"),
+            Item(_H, "A", "fp16", 3, "precision", "fp16"),
         ),
         impact=Impact(
             throughput=(50, 200),

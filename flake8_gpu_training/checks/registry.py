@@ -32,6 +32,10 @@ MODULES = (
     "adapters",  # GPU604 to GPU606
     "swift_options",  # GPU608 to GPU616
     "llamafactory_options",  # GPU110 and others: what LlamaFactory alone has
+    "trainer_options",  # GPU220 to GPU226, GPU320 to GPU323
+    "trainer_sharding",  # GPU120 to GPU125
+    "trainer_training",  # GPU520 to GPU522, GPU640 to GPU644
+    "trainer_generation",  # GPU920 to GPU923
     "multimodal",  # GPU7xx
     "hot_loops",  # GPU35x, GPU450, GPU55x
     "infrastructure",  # GPU801, GPU802

@@ -69,10 +69,14 @@ def sharding(run: Run) -> Judgement:
     return _unsharded(run, max(count, run.hardware.gpus or 1))
 
 
+_PARTLY_SHARDED = {"shard_grad_op": "fsdp-shard-grad-op", "hybrid_shard": "fsdp-hybrid-shard"}
+
+
 def _fsdp_variant(run: Run) -> str:
     if run.value("megatron") is True:
         return "megatron-fsdp"
-    return "fsdp-offload" if run.value("fsdp_offload") is True else "fsdp"
+    kind = _PARTLY_SHARDED.get(text(run, "fsdp") or "", "fsdp")
+    return f"{kind}-offload" if run.value("fsdp_offload") is True else kind
 
 
 def _zero(run: Run, stage: int) -> Judgement:
@@ -263,9 +267,14 @@ def _hpz_parameter(run: Run, size: int) -> Optional[dict[str, int]]:
 _A = "general"
 _S = "swift"
 _L = "llamafactory"
+_H = "transformers"
+_GRADIENTS = "fsdp-shard-grad-op|fsdp-shard-grad-op-offload"
+_HYBRID = "fsdp-hybrid-shard|fsdp-hybrid-shard-offload"
+_KEPT = "fsdp|fsdp-shard-grad-op|fsdp-hybrid-shard"
+_MOVED = "fsdp-offload|fsdp-shard-grad-op-offload|fsdp-hybrid-shard-offload"
 
 _ZERO_ITEMS = (
-    Item(_A, "A", "fsdp", 2, "sharding", "fsdp|fsdp-offload|megatron-fsdp"),
+    Item(_A, "A", "fsdp", 2, "sharding", f"{_KEPT}|{_MOVED}|megatron-fsdp"),
     Item(
         _A,
         "A",
@@ -278,15 +287,20 @@ _ZERO_ITEMS = (
     Item(_S, "D", "zero3", 6, "sharding", "zero3"),
     Item(_S, "D", "zero2-offload", 6, "sharding", "zero2-offload"),
     Item(_S, "D", "zero3-offload", 6, "sharding", "zero3-offload"),
-    Item(_S, "D", "fsdp2", 6, "sharding", "fsdp|fsdp-offload"),
+    Item(_S, "D", "fsdp2", 6, "sharding", f"{_KEPT}|{_MOVED}"),
     Item(_S, "D", "device-map", 6, "sharding", "device-map"),
     Item(_S, "D", "megatron", 6, "sharding", "megatron|megatron-fsdp"),
     Item(_L, "D", "zero2", 4, "sharding", "zero1|zero2|zero2-offload"),
     Item(_L, "D", "zero3", 4, "sharding", "zero3"),
-    Item(_L, "D", "fsdp", 4, "sharding", "fsdp"),
+    Item(_L, "D", "fsdp", 4, "sharding", _KEPT),
     Item(_L, "D", "zero3-offload", 4, "sharding", "zero3-offload"),
-    Item(_L, "D", "fsdp-offload", 4, "sharding", "fsdp-offload"),
+    Item(_L, "D", "fsdp-offload", 4, "sharding", _MOVED),
     Item(_L, "D", "megatron-core", 4, "sharding", "megatron|megatron-fsdp"),
+    Item(_H, "E", "fsdp-full-shard", 5, "sharding", "fsdp|fsdp-offload"),
+    Item(_H, "E", "fsdp-shard-grad-op", 5, "sharding", _GRADIENTS),
+    Item(_H, "E", "fsdp-hybrid-shard", 5, "sharding", _HYBRID),
+    Item(_H, "E", "zero2", 5, "sharding", "zero1|zero2|zero2-offload"),
+    Item(_H, "E", "zero3", 5, "sharding", "zero3|zero3-offload"),
 )
 
 _SHARD_EXAMPLE = Example(

@@ -16,6 +16,7 @@ from flake8_gpu_training.checks._scale import number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
     TEXT_MODEL,
+    adapter_parameter,
     algorithm,
     is_on,
     is_text,
@@ -58,7 +59,7 @@ def _optional(
 
     @of_training(alone=True)
     def judge(run: Run) -> Judgement:
-        setting = parameter(run, *names)
+        setting = adapter_parameter(run, *names)
         if not setting.known:
             return cannot_tell(setting)
         if variants:
@@ -67,6 +68,8 @@ def _optional(
                     return on(setting, variant)
         elif setting.explicit and is_on(setting):
             return on(setting)
+        if applies is _is_lora and not run.practice("tuning").known:
+            return cannot_tell(run.practice("tuning"))
         return off(hint, setting) if applies(run) else cannot_apply(otherwise)
 
     return judge
@@ -176,7 +179,11 @@ CHECKS: tuple[Check, ...] = (
         _swift_only(_DORA),
         why="DoRA decomposes weights into magnitude and direction; it costs time and memory.",
         fix="Set use_dora where quality matters more than speed.",
-        items=(_item("A", "dora"), Item("llamafactory", "A", "dora", 1)),
+        items=(
+            _item("A", "dora"),
+            Item("llamafactory", "A", "dora", 1),
+            Item("transformers", "C", "dora", 1),
+        ),
         impact=Impact(source="DoRA (Liu et al., 2024), arXiv:2402.09353"),
         sources=("DoRA (Liu et al., 2024), arXiv:2402.09353", _SWIFT_TUNER),
     ),
@@ -243,7 +250,11 @@ CHECKS: tuple[Check, ...] = (
         _swift_only(_NEFTUNE),
         why="Noise on the embeddings improves instruction following at no cost.",
         fix="Set neftune_noise_alpha 5.",
-        items=(_item("I", "neftune"), Item("llamafactory", "I", "neftune", 1)),
+        items=(
+            _item("I", "neftune"),
+            Item("llamafactory", "I", "neftune", 1),
+            Item("transformers", "I", "neftune", 0.5),
+        ),
         impact=Impact(source="NEFTune (Jain et al., 2023), arXiv:2310.05914"),
         sources=("NEFTune (Jain et al., 2023), arXiv:2310.05914",),
     ),

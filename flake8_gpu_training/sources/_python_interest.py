@@ -155,6 +155,7 @@ TRACES = (
     "amp.initialize",
     "deepspeed_config",
     "attn_implementation =",
+    "cache_implementation =",
     ".forward =",
     ".requires_grad =",
     "sys.argv",
