@@ -14,7 +14,7 @@ from flake8_gpu_training.output import default_lines
 from flake8_gpu_training.project import Project
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
-COLLECTIONS = ("runs", "well_configured")
+COLLECTIONS = ("bug_reports", "runs", "well_configured")
 
 
 def findings(project: Path) -> str:
