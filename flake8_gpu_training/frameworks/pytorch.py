@@ -315,7 +315,7 @@ def _precision(
         return {}
     if program.silent(*_half_words(program)) and program.is_on_cuda():
         cast = program.first("autocast")
-        off = _keyword(cast, "enabled") if cast is not None else None
+        off = _enabled(cast) if cast is not None else None
         if cast is not None and off is not None:
             note = f"{cast.location}: autocast(enabled={off.text or off.value}) is off"
             return _absent("precision", "fp32", note)
@@ -335,7 +335,7 @@ def _is_half(value: Any) -> bool:
 def _half_words(program: _Program) -> tuple[str, ...]:
     """Words of reduced precision; autocast and its scaler aside where both are switched off."""
     casts = [*program.named("autocast"), *program.named("GradScaler")]
-    switches = [_keyword(call, "enabled") for call in casts]
+    switches = [_enabled(call) for call in casts]
     is_off_everywhere = bool(casts) and all(
         switch is not None
         and known(switch.value)
@@ -415,14 +415,11 @@ def _of_deepspeed(program: _Program) -> Optional[Setting]:
 
 
 def _missing_deepspeed(program: _Program) -> Optional[Call]:
-    """``deepspeed.initialize(config="ds.json")`` with a file that is not there: it would decide."""
+    """``deepspeed.initialize`` with a configuration that was not read: it would decide."""
     if program.run.deepspeed is not None:
         return None
-    for call in program.named("initialize"):
-        argument = _keyword(call, "config", "config_params")
-        if call.name.startswith("deepspeed") and argument is not None:
-            return call if isinstance(argument.value, str) else None
-    return None
+    made = (c for c in program.named("initialize") if c.name.startswith("deepspeed"))
+    return next(made, None)
 
 
 def _of_autocast(program: _Program) -> Optional[Setting]:
@@ -436,7 +433,7 @@ def _of_autocast(program: _Program) -> Optional[Setting]:
         device = _keyword(call, "device_type", position=0)
         if device is not None and device.value in ("cpu", "mps", "xla"):
             continue
-        enabled = _keyword(call, "enabled")
+        enabled = _enabled(call)
         if enabled is not None and known(enabled.value) and truth(enabled.value) is False:
             continue
         if not call.name.startswith(_AUTOCASTS):
@@ -474,10 +471,17 @@ def _of_casts(found: list[tuple[Call, Setting]]) -> Setting:
         several = Unknown("several autocasts in the code", tuple(values))
         return dataclasses.replace(setting, value=several)
     asked = [c for c in call.conditions if _OF_PRECISION.search(c.text)]
+    if call.block_end is None and not call.is_decorator:
+        # A context that is made aside is another one where the condition is not met.
+        asked = [c for c in call.conditions if not _OF_DEVICE.search(c.text)]
     if not asked:
         return setting
     either = Unknown(f"it depends on {asked[-1].text}", (*values, "fp32"))
     return dataclasses.replace(setting, value=either)
+
+
+_OF_DEVICE = re.compile(r"(?i)cpu|cuda|device|gpu|mps|__name__|is_available")
+"""Conditions that a training on GPUs answers."""
 
 
 def _is_generation(call: Call) -> bool:
@@ -517,10 +521,16 @@ def _is_of_training(program: _Program, call: Call) -> bool:
     return any(c.scope == call.scope for c in program.named("backward", "manual_backward"))
 
 
+def _enabled(call: Call) -> Optional[Argument]:
+    """The switch of an autocast or a scaler, by name or place."""
+    if call.method != "autocast":
+        return _keyword(call, "enabled")
+    of_cuda = call.name.startswith("torch.cuda")
+    return _keyword(call, "enabled", position=0 if of_cuda else 2)
+
+
 def _autocast_type(call: Call) -> Setting:
-    argument = _keyword(call, "dtype")
-    if argument is None and not call.name.startswith("torch.cuda"):
-        argument = _keyword(call, "dtype", position=1)
+    argument = _keyword(call, "dtype", position=1)
     if argument is None:
         if call.is_open:
             return _given("precision", Unknown("arguments of autocast are not all known"), call)
@@ -557,7 +567,10 @@ def _of_mixed_shards(program: _Program) -> Optional[Setting]:
     }
     used = [pair for pair in found if pair[0].assigned_to in given] or found
     if not used:
-        return None
+        wraps = program.named("FullyShardedDataParallel", "FSDP", "fully_shard")
+        unread = next((call for call in wraps if call.is_open), None)
+        reason = "arguments of FSDP are not all known"
+        return None if unread is None else _given("precision", Unknown(reason), unread)
     call, argument = used[0]
     if not known(argument.value):
         return _given("precision", argument.value, call, argument)
@@ -748,6 +761,8 @@ def _shared_out(program: _Program, found: Mapping[str, Setting]) -> dict[str, Se
         return {}
     if parts_of_a_step(program.run) is not None:
         reason = f"a step takes {batch.value} samples in parts"
+    elif any(call.name.startswith("grad_cache.") for call in program.named("GradCache")):
+        reason = f"GradCache takes {batch.value} samples in chunks"
     elif _deals_out(program):
         reason = f"nn.DataParallel deals {batch.value} samples out to its GPUs"
     elif _splits_batches(program):

@@ -63,11 +63,26 @@ class Statements(Expressions):
 
     def _do_assign(self, node: ast.Assign, frame: Frame) -> str:
         value = self.value(node.value, frame)
-        if isinstance(value, Unknown) and isinstance(node.value, ast.Call):
-            value = _given_back(node, frame) or value
+        if isinstance(value, Unknown):
+            self._assign_unread(node.targets, value, frame)
+            return NEXT
         for target in node.targets:
+            if isinstance(target, ast.Name) and isinstance(value, Table) and value.is_open:
+                _fill_with_doubts(value, frame.names.get(target.id))
             self.assign(target, value, frame)
         return NEXT
+
+    def _assign_unread(self, targets: list[ast.expr], value: Unknown, frame: Frame) -> None:
+        """Bind to what was not read; what held options holds them with any changes."""
+        for target in targets:
+            elements = target.elts if isinstance(target, (ast.Tuple, ast.List)) else None
+            for item in [target] if elements is None else elements:
+                old = frame.names.get(item.id) if isinstance(item, ast.Name) else None
+                if isinstance(old, Table) and old.entries:
+                    self.assign(item, passed_through(old), frame)
+                else:
+                    unread = value if elements is None else Unknown(text_of(item))
+                    self.assign(item, unread, frame)
 
     def _do_annassign(self, node: ast.AnnAssign, frame: Frame) -> str:
         if node.value is not None:
@@ -314,17 +329,12 @@ class Statements(Expressions):
         return NEXT
 
 
-def _given_back(node: ast.Assign, frame: Frame) -> Optional[Table]:
-    """``args = changed(args)`` of a function that is not followed: the same, with any changes."""
-    target = node.targets[0]
-    if len(node.targets) != 1 or not isinstance(target, ast.Name):
-        return None
-    assert isinstance(node.value, ast.Call)
-    given = (*node.value.args, *(item.value for item in node.value.keywords))
-    if not any(isinstance(item, ast.Name) and item.id == target.id for item in given):
-        return None
-    old = frame.names.get(target.id)
-    return passed_through(old) if isinstance(old, Table) else None
+def _fill_with_doubts(made: Table, old: Any) -> None:
+    """What ``old`` options had, ``made`` in their place may have with any value."""
+    if isinstance(old, Table) and old is not made:
+        for key, value in passed_through(old).entries.items():
+            if key not in made.entries:
+                made.put(key, value)
 
 
 def _decorators(node: Union[_Def, ast.ClassDef]) -> list[str]:

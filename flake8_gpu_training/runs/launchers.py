@@ -7,9 +7,10 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import EMPTY, Command, Setting, Unknown, Word, known
+from flake8_gpu_training.facts import EMPTY, Command, Origin, Setting, Unknown, Word, known
 from flake8_gpu_training.frameworks.megatron import is_known_by, trains
 from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.runs.settings import is_flag, option_name, parse_arguments
@@ -395,7 +396,20 @@ def _started(
     launched = _script(command, launcher, options, target, is_module, rest, no_python)
     if launched is None or not own.is_open:
         return launched
-    return Launch(**{**vars(launched), "is_open": True})
+    counts = {
+        name: Setting(name, _UNREAD, command.location, Origin.FLAG)
+        for name in _COUNTS.get(launcher, ())
+    }
+    options = MappingProxyType({**counts, **launched.options})
+    return dataclasses.replace(launched, is_open=True, options=options)
+
+
+_UNREAD = Unknown("flags of the launcher are not all known")
+_COUNTS: Mapping[str, Sequence[str]] = {
+    "torchrun": ("nproc_per_node", "nnodes"),
+    "accelerate": ("num_processes", "num_machines"),
+}
+"""Flags that say how many processes a launcher starts."""
 
 
 def _completed(options: Mapping[str, Setting], names: frozenset[str]) -> Mapping[str, Setting]:

@@ -50,6 +50,8 @@ class State:
         self.locals: Optional[dict[str, Optional[Variable]]] = None
         self.option_index = (0, 0)
         """Where ``getopts`` goes on: argument and letter."""
+        self.has_unread = False
+        """Whether text that is not read may have set variables."""
         self._environment: Optional[Mapping[str, Setting]] = None
 
     def copy(self) -> State:
@@ -66,6 +68,7 @@ class State:
         self.exports_all = other.exports_all
         self.positional = other.positional
         self.option_index = other.option_index
+        self.has_unread = other.has_unread
         self.locals = None if other.locals is None else dict(other.locals)
         self._environment = other._environment
 
@@ -435,6 +438,10 @@ class Expander:
         if kind == "?":
             return [(self._unknown(part.raw, part.offset, _unset(part.name)),)]
         made = self._join(self._argument(part))
+        if values is None and part.name[:1].isalpha() and self._state.has_unread:
+            told = (text_of(made),) if is_known(made) else ()
+            reason = f"what sets ${part.name} may be in a file that was not read"
+            return [(self._unknown(part.raw, part.offset, reason, told),)]
         if kind == "=":
             place = self._source.location(part.offset)
             before = self._state.variables.get(part.name)

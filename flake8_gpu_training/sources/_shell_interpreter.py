@@ -998,6 +998,8 @@ def _declare(self: Interpreter, fields: list[Field], statement: Simple, context:
         self._set(key, replace(variable, exported=exported or variable.exported))
     for field in fields[1:]:
         key, equals, _ = field.text.partition("=")
+        if not key.startswith("-") and not is_known(field.value) and not equals:
+            self.state.has_unread = True  # ``export $(cat .env)``
         if not _NAME.match(key):
             continue
         if name == "local":
@@ -1031,6 +1033,10 @@ def _change_directory(
     self.state.directory = joined_path(self.state.directory, operands[0].text)
 
 
+_OF_THE_SHELL = re.compile(r"(?i)bashrc|profile|activate|conda|venv|module|setvars|\.cargo|nvm")
+"""Files that set up the shell and its programs, no variables of a run."""
+
+
 def _source_file(
     self: Interpreter, fields: list[Field], statement: Simple, context: _Context
 ) -> None:
@@ -1038,11 +1044,16 @@ def _source_file(
         return
     self.sourced.append(fields[1].word())
     if not is_known(fields[1].value):
+        self.state.has_unread = self.state.has_unread or not _OF_THE_SHELL.search(
+            fields[1].word().raw
+        )
         return
     saved = self.state.positional
     if len(fields) > 2:
         self.state.positional = tuple(field.value for field in fields[2:])
     done = self._include(fields[1].text, context)
+    if not done and not _OF_THE_SHELL.search(fields[1].text):
+        self.state.has_unread = True
     if len(fields) > 2:
         self.state.positional = saved
     if done and self.state.dead == "return":
@@ -1055,6 +1066,8 @@ def _leave(self: Interpreter, fields: list[Field], statement: Simple, context: _
 
 def _evaluate(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
     inner = replace(context, depth=context.depth + 1)
+    if len(fields) == 2 and not is_known(fields[1].value) and "$(" in fields[1].word().raw[:3]:
+        self.state.has_unread = True  # ``eval "$(python options.py)"``
     self._script(joined(fields[1:]), inner, isolated=False)
 
 
