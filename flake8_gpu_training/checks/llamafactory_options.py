@@ -418,6 +418,8 @@ def _engine(run: Run) -> Judgement:
     setting = parameter(run, "infer_backend", default="huggingface", source=_MODEL)
     if not setting.known:
         return cannot_tell(setting)
+    if any(find(run, name) is not None for name in ("do_predict", "do_eval")):
+        return cannot_apply(Text("评测只用 Transformers", "Transformers alone evaluates"))
     name = str(setting.value).lower()
     if name in ("vllm", "sglang"):
         return on(setting, name)

@@ -28,6 +28,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
+from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs._followed_objects import are_lost, changed_settings
 from flake8_gpu_training.runs.absent import absent
@@ -299,7 +300,7 @@ class Assembly:
         return self._finish(
             parts,
             framework=launch.framework,
-            kind=launch.kind,
+            kind=_kind(launch, ranked.settings, is_open),
             place=place or Place(PlaceKind.FLAGS, command.location, command),
             launch=launch,
             origins=origins,
@@ -1123,6 +1124,21 @@ def _name_model(flags: dict[str, Setting], positional: Sequence[Any]) -> None:
     if positional and "model" not in flags and "model_path" not in flags:
         word = positional[0]
         flags["model"] = Setting("model", word.value, word.location, Origin.FLAG)
+
+
+def _kind(launch: Launch, settings: Mapping[str, Setting], is_open: bool) -> RunKind:
+    """What is done: LLaMA-Factory's ``train`` may evaluate alone, where ``do_train`` is off."""
+    if launch.framework != "llamafactory" or launch.subcommand != "train":
+        return launch.kind
+    switch = settings.get("do_train")
+    if switch is None:
+        evaluates = any(_is_true(settings.get(name)) for name in ("do_predict", "do_eval"))
+        return RunKind.INFER if evaluates and not is_open else launch.kind
+    return RunKind.INFER if known(switch.value) and truth(switch.value) is False else launch.kind
+
+
+def _is_true(setting: Optional[Setting]) -> bool:
+    return setting is not None and known(setting.value) and truth(setting.value) is True
 
 
 def _takes_pairs(framework: str, words: Sequence[Word]) -> bool:

@@ -1,0 +1,259 @@
+"""LlamaFactory's audit: each item on, advised, inapplicable, by recipe, flags and overrides."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from audit_cases import NA, OFF, ON, script
+from audit_cases_llamafactory import CASES, EIGHT, FULL, NEVER_ADVISED, ONE, QWEN, Case
+from checks_support import runs_of
+
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.runs.model import RunKind
+from flake8_gpu_training.verdicts import judge
+from report_builder.audits import audit_of
+from report_builder.scoring import ScoredAudit, score
+
+AUDIT = audit_of("llamafactory")
+ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
+Front = Callable[[Case], Mapping[str, str]]
+
+
+def settings_of(case: Case) -> dict[str, Any]:
+    given: dict[str, Any] = {"model_name_or_path": QWEN, "template": "qwen"}
+    if case.command.endswith(("train", "train.py")):
+        given |= {"stage": "sft", "do_train": True, "finetuning_type": "lora", "dataset": "mine"}
+    return {**given, **case.settings}
+
+
+def written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def recipe(settings: Mapping[str, Any]) -> str:
+    return "".join(f"{name}: {written(value)}\n" for name, value in settings.items())
+
+
+def by_recipe(case: Case) -> Mapping[str, str]:
+    launch = script(f"{case.before}{case.command} sft.yaml", *case.directives)
+    return {**case.files, "sft.yaml": recipe(settings_of(case)), "train.sh": launch}
+
+
+def by_flags(case: Case) -> Mapping[str, str]:
+    flags = " ".join(f"--{k} {shlex.quote(written(v))}" for k, v in settings_of(case).items())
+    launch = script(f"{case.before}{case.command} \\\n    {flags}", *case.directives)
+    return {**case.files, "train.sh": launch}
+
+
+def by_overrides(case: Case) -> Mapping[str, str]:
+    """A recipe of the defaults, and what the case sets behind its name."""
+    pairs = " ".join(f"{k}={shlex.quote(written(v))}" for k, v in case.settings.items())
+    plain = recipe(settings_of(Case("", ON, command=case.command)))
+    launch = script(f"{case.before}{case.command} sft.yaml {pairs}", *case.directives)
+    return {**case.files, "sft.yaml": plain, "train.sh": launch}
+
+
+FRONTS: tuple[Front, ...] = (by_recipe, by_flags, by_overrides)
+
+
+def audited(root: Path, files: Mapping[str, str]) -> ScoredAudit:
+    run = next(run for run in runs_of(root, files) if run.framework == "llamafactory")
+    scored = score(AUDIT, judge(run, all_checks()))
+    assert scored is not None
+    return scored
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_status_of_the_item(case: Case, front: Front, tmp_path: Path) -> None:
+    scored = audited(tmp_path, front(case))
+    items = {item.id: item for category in scored.categories for item in category.items}
+    item = items[case.item]
+    assert item.status is case.status, item.current.en
+    if item.status is ON:
+        assert item.evidence
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
+    found = {case.status for case in CASES if case.item == name}
+    assert {ON, NA} <= found
+    if name not in NEVER_ADVISED:
+        assert found & {Status.RECOMMENDED, Status.PARTIAL}
+    elif name not in ("zero3-offload",):
+        assert OFF in found or name in ("fsdp",)
+        assert Status.RECOMMENDED not in found
+
+
+def test_points_of_a_category_add_up_to_its_maximum() -> None:
+    items = [i for c in all_checks() for i in c.items if i.audit == "llamafactory"]
+    for category in AUDIT.categories:
+        ours = [item for item in items if item.category == category.id]
+        groups: dict[str, float] = {}
+        for item in ours:
+            key = item.group or item.id
+            groups[key] = max(groups.get(key, 0), item.points)
+        assert sum(groups.values()) == category.maximum, category.id
+        assert {item.id for item in ours} == {name for name, _ in category.items}
+
+
+# --- totals worked out by hand ----------------------------------------------------------------
+
+TUNED = {
+    "bf16": True,
+    "flash_attn": "fa2",
+    "enable_liger_kernel": True,
+    "neat_packing": True,
+    "preprocessing_num_workers": 16,
+    "dataloader_num_workers": 4,
+    "gradient_accumulation_steps": 8,
+    "optim": "adamw_torch_fused",
+}
+
+
+def scores(scored: ScoredAudit) -> dict[str, Any]:
+    return {category.category.id: category.score for category in scored.categories}
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+def test_a_run_that_leaves_nothing_to_gain(front: Front, tmp_path: Path) -> None:
+    scored = audited(tmp_path, front(Case("", ON, {**TUNED, "use_dora": True}, ONE)))
+    assert scores(scored) == {
+        "A": 4,  # LoRA 3, DoRA 1
+        "B": 3,  # BF16
+        "C": 3,  # checkpointing, its mode and accumulation; Unsloth's is another
+        "D": 0,  # one GPU
+        "E": 6,  # fused AdamW
+        "F": 3,  # FlashAttention-2
+        "G": 3,  # Liger
+        "H": 5,  # neat packing 2, and 1 each: its workers, its batch, the loader's workers
+        "I": 1,  # prompts are masked
+        "J": None,
+    }
+    assert (scored.score, scored.maximum, scored.attainment) == (28, 55, 1.0)
+
+
+def test_full_tuning_that_lacks_some(tmp_path: Path) -> None:
+    settings = {
+        **FULL,
+        "bf16": True,
+        "flash_attn": "sdpa",
+        "neat_packing": True,
+        "optim": "adafactor",
+    }
+    case = Case("", ON, {**settings, "deepspeed": "examples/deepspeed/ds_z3_config.json"}, EIGHT)
+    scored = audited(tmp_path, by_recipe(case))
+    assert scores(scored) == {
+        "A": 0,
+        "B": 3,  # BF16
+        "C": 2,  # checkpointing and its mode; eight GPUs of 8 samples need no accumulation
+        "D": 4,  # ZeRO-3
+        "E": 0,  # Adafactor is none of the list
+        "F": 1.5,  # half of 3: SDPA, where FlashAttention-2 is better
+        "G": 0,
+        "H": 3,  # neat packing 2, the default batch of preprocessing 1
+        "I": 1,  # prompts are masked
+        "J": None,
+    }
+    # To be gained: 1.5 of attention, 3 of Liger, 1 of each kind of workers.
+    assert (scored.earned, scored.lost) == (14.5, 6.5)
+    assert scored.attainment == 0.69  # 14.5 / 21
+
+
+def test_a_bare_preference_run(tmp_path: Path) -> None:
+    settings = {"stage": "dpo", "fp16": True, "optim": "adamw_torch", "flash_attn": "fa2"}
+    case = Case("", ON, {**settings, "per_device_train_batch_size": 1}, ONE)
+    scored = audited(tmp_path, by_flags(case))
+    assert scores(scored) == {
+        "A": 3,  # LoRA
+        "B": 3,  # FP16, the GPU is not known
+        "C": 2,  # checkpointing and its mode
+        "D": 0,
+        "E": 0,
+        "F": 3,  # FlashAttention-2
+        "G": 0,  # Liger is not advised for preferences
+        "H": 1,  # the default batch of preprocessing
+        "I": 0,  # all for supervised tuning, or off
+        "J": None,
+    }
+    # To be gained: accumulation 1, fused AdamW 6, 1 of each kind of workers.
+    assert (scored.earned, scored.lost, scored.attainment) == (12, 9, 0.57)
+
+
+# --- what the audit rests on ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "stage", "optimizer", "parameters"),
+    [
+        ("examples/deepspeed/ds_z0_config.json", 0, "none", "none"),
+        ("LLaMA-Factory/examples/deepspeed/ds_z2_config.json", 2, "none", "none"),
+        ("/opt/lf/examples/deepspeed/ds_z2_offload_config.json", 2, "cpu", "none"),
+        ("examples/deepspeed/ds_z3_fp8_config.json", 3, "cpu", "none"),
+        ("examples/deepspeed/ds_z3_offload_config.json", 3, "cpu", "cpu"),
+        ("my/deepspeed/ds_z3_config.json", None, None, None),
+    ],
+)
+def test_bundled_deepspeed_files_are_known_by_name(
+    path: str, stage: Any, optimizer: Any, parameters: Any, tmp_path: Path
+) -> None:
+    run = runs_of(tmp_path, by_recipe(Case("", ON, {"deepspeed": path}, EIGHT)))[0]
+    assert run.value("zero_stage") == stage
+    assert run.value("offload_optimizer") == optimizer
+    assert run.value("offload_param") == parameters
+
+
+def test_a_file_of_the_project_is_read_in_place_of_the_bundled_one(tmp_path: Path) -> None:
+    path = "examples/deepspeed/ds_z3_config.json"
+    files = {path: '{"zero_optimization": {"stage": 2}}'}
+    case = Case("", ON, {"deepspeed": path}, EIGHT, files=files)
+    assert runs_of(tmp_path, by_recipe(case))[0].value("zero_stage") == 2
+
+
+def test_a_recipe_given_to_train_py_of_a_checkout_elsewhere(tmp_path: Path) -> None:
+    launch = "torchrun --nproc_per_node 4 {} sft.yaml\n"
+    body = recipe(settings_of(Case("", ON)))
+    found = {}
+    for script_path in ("../LLaMA-Factory/src/train.py", "src/main.py"):
+        files = {"sft.yaml": body, "train.sh": launch.format(script_path)}
+        run = runs_of(tmp_path / script_path.replace("/", "_"), files)[0]
+        found[script_path] = run.launcher.world_size
+    assert found == {"../LLaMA-Factory/src/train.py": 4, "src/main.py": None}
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"do_train": True, "do_eval": True}, RunKind.TRAIN),
+        ({"do_train": False, "do_predict": True}, RunKind.INFER),
+        ({"do_train": False}, RunKind.INFER),
+    ],
+)
+def test_train_that_only_evaluates(
+    settings: Mapping[str, Any], kind: RunKind, tmp_path: Path
+) -> None:
+    for number, front in enumerate(FRONTS):
+        run = runs_of(tmp_path / str(number), front(Case("", ON, settings)))[0]
+        assert run.kind is kind
+
+
+@pytest.mark.parametrize(
+    ("before", "command"), [("USE_MEGATRON_BRIDGE=true ", True), ("USE_MCA=0 ", False), ("", False)]
+)
+def test_megatron_is_switched_on_by_the_environment(
+    before: str, command: bool, tmp_path: Path
+) -> None:
+    case = Case("", ON, {**FULL, "tensor_model_parallel_size": 4}, before)
+    run = runs_of(tmp_path, by_recipe(case))[0]
+    assert (run.value("megatron") is True) is command
+
+
+def test_sizes_of_megatron_in_a_recipe_alone(tmp_path: Path) -> None:
+    body = recipe({**settings_of(Case("", ON, FULL)), "tensor_model_parallel_size": 4})
+    run = runs_of(tmp_path, {"sft.yaml": body})[0]
+    assert (run.value("megatron"), run.value("tensor_parallel")) == (True, 4)
