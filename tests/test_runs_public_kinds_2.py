@@ -186,3 +186,167 @@ def test_a_kernel_that_unsloth_does_not_take_is_not_used(
     launch = "python train.py --model_name_or_path org/m --attn_implementation flash_attention_2"
     run = run_of({"train.py": UNSLOTH.replace("LOAD", load)}, launch)
     assert _value(run, "attention") == attention
+
+
+# --- models that only lend their weights, and several models at once --------------------------
+
+LENT = """\
+import torch
+import torch.nn as nn
+from transformers import GPT2LMHeadModel
+
+
+class GPT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x)
+
+    @classmethod
+    def from_pretrained(cls, name):
+        model = cls()
+        BODY
+
+
+model = GPT.from_pretrained("gpt2")
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(10):
+    model(torch.rand(4, 8)).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "attention"),
+    [
+        (
+            "hub = GPT2LMHeadModel.from_pretrained(name)\n        hub.eval()\n"
+            "        model.load_state_dict(hub.state_dict())\n        return model",
+            "unknown",
+        ),
+        (
+            "model.load_state_dict(GPT2LMHeadModel.from_pretrained(name).state_dict())\n"
+            "        return model",
+            "unknown",
+        ),
+        (
+            "hub = GPT2LMHeadModel.from_pretrained(name)\n        size = hub.config.n_embd\n"
+            "        model.layer = hub\n        return model",
+            "sdpa",
+        ),
+        (
+            "hub = GPT2LMHeadModel.from_pretrained(name)\n        hub.state_dict()\n"
+            "        return hub",
+            "sdpa",
+        ),
+    ],
+)
+def test_a_model_that_only_lends_its_weights_has_no_say(
+    run_of: MakeRun, body: str, attention: str
+) -> None:
+    run = run_of({"train.py": LENT.replace("BODY", body)}, "python train.py")
+    assert _value(run, "attention") == attention
+
+
+DIFFUSION = """\
+import torch
+from accelerate import Accelerator
+from diffusers import UNet2DConditionModel
+from transformers import CLIPTextModel
+
+accelerator = Accelerator()
+text_encoder = CLIPTextModel.from_pretrained("org/m", subfolder="text_encoder")
+unet = UNet2DConditionModel.from_pretrained("org/m", subfolder="unet")
+unet.requires_grad_(False)
+optimizer = torch.optim.AdamW(TRAINED.parameters(), lr=1e-4)
+TRAINED, optimizer = accelerator.prepare(TRAINED, optimizer)
+for batch in range(10):
+    loss = unet(text_encoder(batch)).mean()
+    accelerator.backward(loss)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("trained", "pins", "attention"),
+    [
+        ("unet", "torch==2.0.1\ntransformers==4.29.1\ndiffusers==0.24.0\n", "sdpa"),
+        ("unet", "torch==1.13.1\ntransformers==4.29.1\ndiffusers==0.24.0\n", "eager"),
+        ("unet", "torch==2.0.1\ntransformers==4.29.1\ndiffusers==0.11.0\n", "unknown"),
+        ("text_encoder", "torch==2.0.1\ntransformers==4.29.1\ndiffusers==0.24.0\n", "unknown"),
+        ("text_encoder", "torch==2.4.1\ntransformers==4.49.0\ndiffusers==0.30.0\n", "sdpa"),
+    ],
+)
+def test_the_kernel_of_a_diffusion_model_is_that_of_diffusers(
+    run_of: MakeRun, trained: str, pins: str, attention: str
+) -> None:
+    files = {"train.py": DIFFUSION.replace("TRAINED", trained), "requirements.txt": pins}
+    assert _value(run_of(files, "python train.py"), "attention") == attention
+
+
+# --- options that the program changes ---------------------------------------------------------
+
+CHANGED = """\
+import argparse
+
+import torch
+import utils
+from data import build
+
+
+def share(batch, port):
+    return batch // torch.cuda.device_count(), 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch_size", type=int, default=4)
+    parser.add_argument("--launcher", default="x")
+    args = parser.parse_args()
+    CHANGE
+    net = torch.nn.Linear(4, 4).cuda()
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4)
+    for x in build(args):
+        net(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+main()
+"""
+BUILT = """\
+from torch.utils.data import DataLoader
+
+
+def build(NAME):
+    loader = DataLoader([1], batch_size=NAME.batch_size, shuffle=True)
+    return loader
+"""
+
+
+@pytest.mark.parametrize("name", ["args", "opt"])
+@pytest.mark.parametrize(
+    ("change", "batch"),
+    [
+        ("args.batch_size //= torch.cuda.device_count()", "unknown"),
+        ("args.batch_size, rank = share(args.batch_size, 1)", "unknown"),
+        ("args.batch_size, r = getattr(utils, 'f_%s' % args.launcher)(args.batch_size)", "unknown"),
+        ("args.rank, r = getattr(utils, 'f_%s' % args.launcher)(args.batch_size)", 8),
+        ("args.batch_size //= 2", 4),
+        ("args.batch_size, rank = 6, 0", 6),
+    ],
+)
+def test_an_option_that_the_program_changes_is_not_what_was_given(
+    run_of: MakeRun, change: str, batch: Any, name: str
+) -> None:
+    files = {
+        "train.py": CHANGED.replace("CHANGE", change),
+        "data.py": BUILT.replace("NAME", name),
+        "utils.py": "from elsewhere import *\n",
+    }
+    run = run_of(files, "python train.py --batch_size 8")
+    assert _value(run, "micro_batch_size") == batch

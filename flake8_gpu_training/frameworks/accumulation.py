@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
@@ -60,14 +60,76 @@ def held_back(run: Run) -> Optional[Setting]:
 def parts_of_a_step(run: Run) -> Optional[Setting]:
     """A loop of backward passes with the update behind it: a batch that is cut into parts.
 
-    A loop with an update of its own (a GAN's critic) is no such loop.
+    A loop with an update of its own (a GAN's critic) is no such loop. The update may stand in
+    a function of the project (``self._optimizer_step()``).
     """
+    helpers = _updating(run)
     for file in run.python:
-        updated = {call.loop for call in file.calls if _updates(call)}
+        updates = [call for call in file.calls if _updates(call) or call.method in helpers]
+        updated = {call.loop for call in updates}
         for call in file.calls:
-            if call.method in _BACKWARD and call.loop and _is_part(call.loop, updated):
+            if call.method not in _BACKWARD or call.loop is None:
+                continue
+            if _is_part(call.loop, updated) or _is_followed(call, updates):
                 return _several(call)
     return None
+
+
+def told_to_update(run: Run) -> Optional[Setting]:
+    """A function that goes backward at each call, and updates when its caller says so.
+
+    ``scaler(loss, optimizer, update_grad=step % n == 0)``, also of timm.
+    """
+    asked = {
+        (call.scope, condition.text, condition.holds)
+        for file in run.python
+        for call in file.calls
+        if _updates(call) and call.loop is None
+        for condition in call.conditions
+    }
+    # ``if amp: scaler.step(optimizer) else: optimizer.step()`` is a choice between updates.
+    switches = {
+        text
+        for scope, text, holds in asked
+        if holds and text.isidentifier() and (scope, text, False) not in asked
+    }
+    switches.add("need_update")  # of timm.utils.cuda.NativeScaler, from 0.9 on
+    for file in run.python:
+        for call in file.calls:
+            for name in switches & call.keywords.keys():
+                value = call.keywords[name].value
+                if value is not True:
+                    reason = f"the loop decides: {name}={call.keywords[name].text}"
+                    return Setting(_NAME, Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    return None
+
+
+def _updating(run: Run) -> frozenset[str]:
+    """Names of the project's functions that make one update, and do not go backward."""
+    found: set[str] = set()
+    goes_back: set[str] = set()
+    for file in run.python:
+        for call in file.calls:
+            name = call.scope.rpartition(".")[2]
+            if _updates(call) and call.loop is None and name not in _COMMON:
+                found.add(name)
+            if call.method in _BACKWARD:
+                goes_back.add(name)
+    return frozenset(found - goes_back - {""})
+
+
+_COMMON = frozenset({"step", "main", "train", "fit", "run", "__init__", "__call__", "forward"})
+
+
+def _is_followed(backward: Call, updates: Sequence[Call]) -> bool:
+    """Whether the function's own loop around a backward pass has the update behind it."""
+    loop = backward.loop
+    if loop is None or loop.parent is not None:
+        return False
+    own = [call for call in updates if call.scope == backward.scope]
+    if any(call.loop == loop or _is_within(call.loop, loop) for call in own):
+        return False
+    return any(call.loop is None and call.location > backward.location for call in own)
 
 
 def _several(call: Call) -> Setting:

@@ -16,6 +16,7 @@ from flake8_gpu_training.runs.model import Run
 
 _FIRST = (4, 36)
 """The first release with the choice."""
+_FIRST_OF_DIFFUSERS = (0, 13)
 _SETTLED = (4, 48)
 """A project that pins no release gets one that is newer than this."""
 
@@ -127,6 +128,8 @@ _UNTOLD = ("sdpa", "eager")
 
 def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
     """What a model that is loaded so has, and why; ``is_native``: a family known to support it."""
+    if call.name.startswith("diffusers."):
+        return _of_diffusers(run)
     version = version_of(run, "transformers")
     owner = call.name.rpartition(".")[0].rpartition(".")[2]
     if version < _FIRST:
@@ -140,6 +143,15 @@ def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
     if not family and is_auto and not is_native and not _GENERATORS.match(owner):
         return Unknown("it depends on the family of the model", _UNTOLD), ""
     return "sdpa", "transformers >= 4.36: sdpa where supported"
+
+
+def _of_diffusers(run: Run) -> tuple[Any, str]:
+    """As ``models/cross_attention.py`` of 0.13 chooses, and ``attention_processor.py`` since."""
+    if version_of(run, "diffusers") < _FIRST_OF_DIFFUSERS:
+        return Unknown("an old release of diffusers"), ""
+    if version_of(run, "torch") < (2,):
+        return "eager", "diffusers >= 0.13: eager before PyTorch 2"
+    return "sdpa", "diffusers >= 0.13: sdpa from PyTorch 2 on"
 
 
 def _of_family(family: str, version: tuple[int, ...]) -> tuple[Any, str]:

@@ -154,13 +154,28 @@ def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setti
                 made = Setting("attention", value, attribute.location, Origin.CONSTRUCTOR)
                 return _in_branch(made, attribute.conditions)
     found: list[Setting] = []
-    # Beside a diffusion model those of Transformers only make its conditions.
-    trained = [call for call in loads if call.name.startswith("diffusers.")] or loads
-    for call in trained:
+    # Beside a diffusion model those of Transformers only make its conditions, unless trained.
+    diffusion = [call for call in loads if call.name.startswith("diffusers.")]
+    others = [call for call in loads if call not in diffusion and _is_trained(call, calls)]
+    for call in [*diffusion, *others] if diffusion else loads:
         setting = _attention_of_call(run, call)
         if setting is not None:
             found.append(setting)
     return _agreed("attention", found)
+
+
+def _is_trained(load: Call, calls: list[Call]) -> bool:
+    """Whether an optimizer or Accelerate is given the model that a call loads."""
+    name = load.assigned_to
+    if not name or not name.isidentifier():
+        return False
+    mentioned = re.compile(rf"(?<![\w.]){name}(?:\.[\w.()]*parameters\(\))?$|^{name}$")
+    return any(
+        mentioned.search(argument.text) is not None
+        for call in calls
+        if call.method == "prepare" or call.name.startswith("torch.optim.")
+        for argument in (*call.positional, *call.keywords.values())
+    )
 
 
 def _in_branch(setting: Setting, conditions: tuple[Condition, ...]) -> Setting:

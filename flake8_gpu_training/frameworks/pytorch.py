@@ -18,6 +18,7 @@ from flake8_gpu_training.frameworks.accumulation import (
     accumulation_by_hand,
     held_back,
     parts_of_a_step,
+    told_to_update,
 )
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.colossalai import practices_of_booster
@@ -958,7 +959,7 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     by_hand = accumulation_by_hand(program.run)
     if by_hand is not None:
         return {name: by_hand}
-    several = parts_of_a_step(program.run) or held_back(program.run)
+    several = parts_of_a_step(program.run) or held_back(program.run) or told_to_update(program.run)
     if several is not None:
         return {name: several}
     if program.silent(*_ACCUMULATION_WORDS, "deepspeed") and not program.is_launch_open():

@@ -432,6 +432,7 @@ class Assembly:
         documents = self._documents(program, given, command, origins.writer)
         configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
         namespace = namespace_of(program, given, tuple(configs))
+        namespace = namespace.with_rebound(self.reach.rebound(program))
         composition = composed(
             program,
             given,
@@ -573,14 +574,15 @@ class Assembly:
             if outcome is not None:
                 layers.append(outcome.settings)
             layers.append(namespace.configuration)
-            layers.append(named_by_options(given.settings, program.options()))
+            flags = named_by_options(given.settings, program.options())
+            layers.append(namespace.without_rebound(flags))
             if entry.framework == "generic":
                 layers += [document_settings(document) for document in configs]
             layers.append(namespace.overrides)
             layers.append(
                 {
                     name: setting
-                    for name, setting in namespace.values.items()
+                    for name, setting in namespace.without_rebound(namespace.values).items()
                     if setting.origin is Origin.DEFAULT and _is_given(setting.value)
                 }
             )

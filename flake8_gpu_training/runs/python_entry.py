@@ -441,6 +441,7 @@ class Namespace:
 
     ``documents``: configuration files that the script reads, for ``cfg["train"]["lr"]``.
     ``overrides``: new values of the script's globals (see :func:`globals_of`).
+    ``rebound``: options that the program goes on to change by what is not followed.
     ``configuration``: what Hydra composes, by dotted name.
     """
 
@@ -449,6 +450,7 @@ class Namespace:
     names: frozenset[str] = _NAMESPACES
     documents: tuple[Document, ...] = ()
     overrides: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
+    rebound: frozenset[str] = frozenset()
     configuration: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
 
     def resolve(self, value: Any) -> Optional[Setting]:
@@ -461,12 +463,30 @@ class Namespace:
         parts[0] = parts[0].replace("self-", "self.")
         if len(parts) < 2 or value.reason in self.changed:
             return None
+        if len(parts) == 2 and parts[0] in self.names and parts[1] in self.rebound:
+            return None
         if len(parts) == 2 and parts[0] in self.names and parts[1] in self.values:
             return self.values[parts[1]]
         if parts[0] in self.names or parts[0] in _CONFIGURATIONS:
             composed = self.configuration.get(".".join(parts[1:]))
             return composed or self._in_documents(parts[1:])
         return None
+
+    def without_rebound(self, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+        """``settings`` of options, those unknown that the program changes."""
+        return {
+            name: dataclasses.replace(setting, value=Unknown(f"{name} is changed later"))
+            if name in self.rebound
+            else setting
+            for name, setting in settings.items()
+        }
+
+    def with_rebound(self, attributes: Iterable[str]) -> Namespace:
+        """The namespace of a program that changes ``attributes`` (``args.x``)."""
+        parts = (name.partition(".") for name in attributes)
+        return dataclasses.replace(
+            self, rebound=frozenset(last for owner, _, last in parts if owner in self.names)
+        )
 
     def _in_documents(self, parts: Sequence[str]) -> Optional[Setting]:
         found = [d for d in self.documents if d.get(".".join(parts)) is not None]

@@ -31,6 +31,7 @@ from flake8_gpu_training.runs.reached import (
     MAX_LINES,
     Outline,
     outline_of,
+    without_lent,
     without_unreached,
 )
 from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, read_signatures
@@ -154,7 +155,7 @@ class Reach:
         """The script at ``path`` with the project's modules it reaches."""
         if path not in self._programs:
             program = self._whole(path)
-            self._programs[path] = self._reached(program) if program is not None else None
+            self._programs[path] = self._counted(program) if program is not None else None
         return self._programs[path]
 
     def _whole(self, path: str) -> Optional[Program]:
@@ -162,6 +163,28 @@ class Reach:
         if path not in self._wholes:
             self._wholes[path] = self._follow(path)
         return self._wholes[path]
+
+    def _counted(self, program: Program) -> Program:
+        """``program`` with what its run comes to."""
+        files = without_lent(program.files, self._known_outlines(program))
+        return self._reached(dataclasses.replace(program, files=tuple(files)))
+
+    def _known_outlines(self, program: Program) -> dict[str, Outline]:
+        """The outlines of its files, the first so many lines of them."""
+        found: dict[str, Outline] = {}
+        lines = 0
+        for file in program.files:
+            lines += (self.source(file.path) or b"").count(b"\n")
+            outline = self._outline(file.path) if lines <= MAX_LINES else None
+            if outline is not None:
+                found[file.path] = outline
+        return found
+
+    def _outline(self, path: str) -> Optional[Outline]:
+        if path not in self._outlines:
+            tree = self.tree(path)
+            self._outlines[path] = outline_of(tree) if tree is not None else None
+        return self._outlines[path]
 
     def _reached(self, program: Program) -> Program:
         """``program`` without what no name leads to, when something is left of its jobs."""
@@ -180,16 +203,17 @@ class Reach:
         found: dict[str, Outline] = {}
         lines = 0
         for file in program.files:
-            if file.path not in self._outlines:
-                tree = self.tree(file.path)
-                made = outline_of(tree) if tree is not None else None
-                self._outlines[file.path] = made
-            outline = self._outlines[file.path]
+            outline = self._outline(file.path)
             lines += (self.source(file.path) or b"").count(b"\n")
             if outline is None or outline.is_by_text or lines > MAX_LINES:
                 return None
             found[file.path] = outline
         return found
+
+    def rebound(self, program: Program) -> frozenset[str]:
+        """Attributes that the program sets to what only running it tells (``args.x //= n``)."""
+        outlines = self._known_outlines(program).values()
+        return frozenset(name for found in outlines for name in found.rebound)
 
     def entries(self, path: str) -> tuple[Entry, ...]:
         """The jobs that the script at ``path`` does."""

@@ -18,6 +18,7 @@ _DEFINES = frozenset({*_Function, ast.ClassDef})
 _MENTIONS = frozenset(
     {ast.Name, ast.Attribute, ast.Constant, ast.Import, ast.ImportFrom, ast.Call, ast.Subscript}
 )
+_REBINDS = frozenset({ast.AugAssign, ast.Tuple})
 _EMPTY = frozenset({ast.Load, ast.Store, ast.Del})
 _LIMIT = 120
 # Decorators that hand a function to nobody who would call it.
@@ -62,6 +63,10 @@ class Outline:
     mentions: set[str] = field(default_factory=set)
     as_script: set[str] = field(default_factory=set)
     """Names mentioned only where the file is run as a script."""
+    rebound: set[str] = field(default_factory=set)
+    """Attributes (``args.x``) that become what only running the code tells."""
+    lent: frozenset[int] = frozenset()
+    """Lines of models that are loaded to copy their weights only."""
     is_by_text: bool = False
     """Something is called by a name that is made up at run time."""
 
@@ -69,6 +74,7 @@ class Outline:
 def outline_of(tree: ast.Module) -> Outline:
     """What is defined and mentioned in a file."""
     outline = Outline()
+    outline.lent = frozenset(_lent(tree))
     reader = _Reader(outline)
     for statement in tree.body:
         is_guard = isinstance(statement, ast.If) and "__name__" in set(_names(statement.test))
@@ -90,6 +96,8 @@ class _Reader:
                 continue
             if kind in _MENTIONS:
                 self._mention(item, mentions)
+            if kind in _REBINDS:
+                self.outline.rebound.update(_rebound(item))
             if not _is_export_list(item):
                 for name in item._fields:
                     child = getattr(item, name, None)
@@ -129,6 +137,89 @@ class _Reader:
             self.outline.is_by_text |= builtin or _last(node.func) in _BY_TEXT
         elif isinstance(node, ast.Subscript) and _last(node.value) == "modules":
             self.outline.is_by_text = True
+
+
+def _rebound(node: ast.AST) -> Iterator[str]:
+    """Attributes that ``args.x //= n`` or ``args.x, y = f()`` sets."""
+    targets = node.elts if isinstance(node, ast.Tuple) else [getattr(node, "target", node)]
+    for target in targets:
+        is_plain = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        if is_plain and isinstance(target.ctx, ast.Store):
+            yield f"{target.value.id}.{target.attr}"
+
+
+# What a model is asked for whose weights go into another, and what changes neither.
+_GIVES = frozenset(
+    "state_dict named_parameters named_buffers config get_input_embeddings".split()  # noqa: SIM905
+)
+_STAYS = frozenset("eval to cpu cuda float half bfloat16 requires_grad_".split())  # noqa: SIM905
+
+
+def _lent(tree: ast.Module) -> Iterator[int]:
+    """Lines of ``from_pretrained`` calls whose models only give their weights to another."""
+    nodes = list(ast.walk(tree))
+    if not any(isinstance(node, ast.Attribute) and node.attr in _GIVES for node in nodes):
+        return
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr in _GIVES:
+            if isinstance(node.value, ast.Call) and _is_load(node.value):
+                yield node.value.lineno
+        elif isinstance(node, _Function):
+            yield from _lent_in(node)
+
+
+def _is_load(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _last(node.func) == "from_pretrained"
+
+
+def _lent_in(function: ast.AST) -> Iterator[int]:
+    """The same of the variables of a function."""
+    inner = list(ast.walk(function))
+    loads: dict[str, list[int]] = {}
+    for node in inner:
+        if isinstance(node, ast.Assign) and _is_load(node.value) and len(node.targets) == 1:
+            loads.setdefault(_last(node.targets[0]), []).append(node.value.lineno)
+    if not loads:
+        return
+    gives: set[str] = set()
+    harmless: set[ast.AST] = set()
+    for node in inner:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in _GIVES:
+                gives.add(node.value.id)
+                harmless.add(node.value)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            if isinstance(called, ast.Attribute) and called.attr in _STAYS:
+                harmless.add(called.value)
+    used = {
+        node.id
+        for node in inner
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in harmless
+    }
+    for name, lines in loads.items():
+        if name in gives and name not in used:
+            yield from lines
+
+
+def without_lent(files: Sequence[PythonFile], outlines: Mapping[str, Outline]) -> list[PythonFile]:
+    """``files`` with the loads of models apart that only give their weights to another."""
+    return [
+        _without_lent(file, outlines[file.path].lent) if file.path in outlines else file
+        for file in files
+    ]
+
+
+def _without_lent(file: PythonFile, lines: frozenset[int]) -> PythonFile:
+    apart = [
+        call
+        for call in file.calls
+        if call.method == "from_pretrained" and call.location.line in lines
+    ]
+    if not apart:
+        return file
+    kept = tuple(call for call in file.calls if call not in apart)
+    return dataclasses.replace(file, calls=kept, untaken=(*file.untaken, *apart))
 
 
 def _is_export_list(node: ast.AST) -> bool:
