@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from audit_cases import A100, A100_40G, ADVISED, H100, NA, OFF, ON, PARTLY, V100
+from audit_cases import A100, A100_40G, ADVISED, H100, NA, OFF, ON, PARTLY, UNKNOWN, V100
 
 from flake8_gpu_training.checks.base import Status
 
@@ -15,6 +15,7 @@ QWEN_72B = "Qwen/Qwen2.5-72B-Instruct"
 LLAMA = "meta-llama/Meta-Llama-3-8B-Instruct"
 ONE = "CUDA_VISIBLE_DEVICES=0 "
 EIGHT = "FORCE_TORCHRUN=1 NPROC_PER_NODE=8 "
+MEGATRON = f"USE_MCA=1 {EIGHT}"
 FULL = {"finetuning_type": "full"}
 FROZEN = {"finetuning_type": "freeze"}
 ZERO2 = "examples/deepspeed/ds_z2_config.json"
@@ -141,6 +142,12 @@ CASES: tuple[Case, ...] = (
         {"fsdp.yaml": FSDP2, "requirements.txt": "llamafactory==0.9.3\n"},
     ),
     Case("reentrant-mode", NA, {"use_unsloth_gc": True}),
+    Case("gradient-checkpointing", ON, {**FULL, "recompute_granularity": "full"}, MEGATRON),
+    Case("gradient-checkpointing", UNKNOWN, FULL, MEGATRON),
+    Case("reentrant-mode", NA, FULL, MEGATRON),
+    Case("unsloth-gc", NA, FULL, MEGATRON),
+    Case("upcast-lmhead", NA, FULL, MEGATRON),
+    Case("neat-packing", OFF, FULL, MEGATRON),
     Case("gradient-accumulation", ON, {"gradient_accumulation_steps": 8}),
     Case("gradient-accumulation", ADVISED, {"per_device_train_batch_size": 1}),
     Case("gradient-accumulation", OFF, {"per_device_train_batch_size": 16}),
@@ -164,7 +171,7 @@ CASES: tuple[Case, ...] = (
     Case("autotp", OFF, {**FULL, "deepspeed": ZERO2}, EIGHT),
     Case("autotp", NA, {**FULL, "deepspeed": ZERO3}, EIGHT),
     Case("autotp", NA, {}, EIGHT),
-    Case("megatron-core", ON, {**FULL, "tensor_model_parallel_size": 2}, f"USE_MCA=1 {EIGHT}"),
+    Case("megatron-core", ON, {**FULL, "tensor_model_parallel_size": 2}, MEGATRON),
     Case("megatron-core", OFF, FULL, EIGHT),
     Case("megatron-core", NA, FULL),
     Case("ray", ON, {"ray_num_workers": 4}, "USE_RAY=1 "),

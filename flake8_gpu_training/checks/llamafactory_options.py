@@ -142,8 +142,13 @@ def _ray(run: Run) -> Judgement:
 # --- GPU211 to GPU214: precision of single layers, ways of checkpointing ---
 
 
+_OTHER_MODEL = Text("Megatron 不构建该模型", "Megatron builds a model of its own")
+
+
 def _norms_in_fp32(run: Run) -> Optional[Text]:
     """Why upcasting norms changes nothing: trained weights are FP32 (model/adapter.py)."""
+    if run.value("megatron") is True:
+        return _OTHER_MODEL
     half = run.value("precision") == "pure-bf16" or is_on(parameter(run, "use_badam"))
     if not _tunes(run, "full") or half or number(run, "zero_stage") == 3:
         return None
@@ -161,6 +166,8 @@ _LAYERNORM = _optional(
 
 
 def _no_logits(run: Run) -> Optional[Text]:
+    if run.value("megatron") is True:
+        return _OTHER_MODEL
     if run.value("liger_kernel") is True and algorithm(run) in ("pt", "sft"):
         return Text("Liger 融合损失不产生 lm_head 输出", "Liger's fused loss has no such output")
     return None
@@ -173,7 +180,12 @@ _LMHEAD = _optional(
 )
 
 
+_MEGATRON = Text("Megatron 自有重计算", "Megatron recomputes in its own way")
+
+
 def _no_unsloth_checkpoints(run: Run) -> Optional[Text]:
+    if run.value("megatron") is True:
+        return _MEGATRON
     if run.value("gradient_checkpointing") is False:
         return _NO_CHECKPOINTS
     return None if is_cuda(run) else Text("非 CUDA 设备", "not a CUDA device")
@@ -198,6 +210,8 @@ _UNSLOTH_GC = _optional(
 
 @_of_llamafactory
 def _reentrant(run: Run) -> Judgement:
+    if run.value("megatron") is True:
+        return cannot_apply(_MEGATRON)
     checkpointing = run.practice("gradient_checkpointing")
     if not checkpointing.known:
         return cannot_tell(checkpointing)

@@ -204,6 +204,8 @@ def _packing_obstacle(run: Run) -> Optional[Text]:
         return Text("该微调方式不支持打包", "this tuning does not go with packing")
     if run.value("unsloth") is True or imports(run, "unsloth") is not None:
         return Text("Unsloth 自行组批", "Unsloth forms batches itself")
+    if run.framework == "llamafactory" and run.value("megatron") is True:
+        return Text("Megatron 后端的打包尚不完善", "its Megatron route does not yet pack reliably")
     if is_on(parameter(run, "use_kt", default=False)):
         return Text("KTransformers 后端不支持", "not with the KTransformers back end")
     return None

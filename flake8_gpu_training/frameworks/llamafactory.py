@@ -320,11 +320,21 @@ def _megatron(run: Run) -> dict[str, Setting]:
     if source is None:
         return {}
     found = {"megatron": practice("megatron", True, source)}
+    found["gradient_checkpointing"] = _recomputed(run)
     for name, parameter in _MEGATRON_SIZES:
         written = find(run, parameter)
         if written is not None and number(written.value) is not None:
             found[name] = practice(name, written.value, written)
     return found
+
+
+def _recomputed(run: Run) -> Setting:
+    """Megatron-core recomputes as its own parameter says; Transformers' model is not built."""
+    written = find(run, "recompute_granularity")
+    if written is None:
+        return unknown("gradient_checkpointing", "the default of Megatron's adapter")
+    value = written.value if not known(written.value) else not is_off(written.value)
+    return practice("gradient_checkpointing", value, written)
 
 
 def _unused(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
