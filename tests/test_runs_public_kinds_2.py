@@ -350,3 +350,187 @@ def test_an_option_that_the_program_changes_is_not_what_was_given(
     }
     run = run_of(files, "python train.py --batch_size 8")
     assert _value(run, "micro_batch_size") == batch
+
+
+# --- updates apart from the backward passes ---------------------------------------------------
+
+PARTS = """\
+import torch
+from torch.utils.data import DataLoader
+
+
+class Worker:
+    def __init__(self):
+        self.model = torch.nn.Linear(8, 8).cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+
+    def _optimizer_step(self):
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def learn(self, batches):
+        for batch in batches:
+            loss = self.model(batch).mean()
+            (2 * loss).backward()
+            INSIDE
+        BEHIND
+
+
+Worker().learn(DataLoader(torch.rand(64, 8), batch_size=4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "steps"),
+    [
+        ("pass", "self._optimizer_step()", "unknown"),
+        ("pass", "if batches:\n            self._optimizer_step()", "unknown"),
+        ("pass", "self.optimizer.step()", "unknown"),
+        ("self._optimizer_step()", "pass", 1),
+        ("self.update()", "self._optimizer_step()", 1),
+    ],
+)
+def test_an_update_behind_the_loop_sums_up(
+    run_of: MakeRun, inside: str, behind: str, steps: Any
+) -> None:
+    script = PARTS.replace("INSIDE", inside).replace("BEHIND", behind)
+    run = run_of({"train.py": script}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps
+
+
+FINISHED = """\
+import torch
+from torch.utils.data import DataLoader
+
+
+def step(model, optimizer, batches):
+    for batch in batches:
+        for part in batch:
+            (2 * model(part).mean()).backward()
+            INSIDE
+        BEHIND
+
+
+def finish(optimizer):
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+step(model, optimizer, DataLoader(torch.rand(64, 8), batch_size=16))
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "steps"),
+    [("pass", "finish(optimizer)", "unknown"), ("finish(optimizer)", "pass", 1)],
+)
+def test_an_update_in_a_function_counts_where_that_is_called(
+    run_of: MakeRun, inside: str, behind: str, steps: Any
+) -> None:
+    script = FINISHED.replace("INSIDE", inside).replace("BEHIND", behind)
+    run = run_of({"train.py": script}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps
+
+
+SCALED = """\
+import argparse
+
+import torch
+from torch.utils.data import DataLoader
+
+
+class Scaler:
+    def __init__(self):
+        self._scaler = torch.GradScaler()
+
+    def __call__(self, loss, optimizer, update_grad=True, amp=True):
+        self._scaler.scale(loss).backward()
+        BRANCH
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--update_freq", type=int, default=1)
+args = parser.parse_args()
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+scaler = Scaler()
+for step, x in enumerate(DataLoader(torch.rand(64, 8), batch_size=4)):
+    loss = model(x.cuda()).mean() / args.update_freq
+    ends = step % args.update_freq == 0
+    scaler(loss, optimizerTOLD)
+    optimizer.zero_grad()
+"""
+WHEN = "if update_grad:\n            self._scaler.step(optimizer)"
+EITHER = (
+    "if amp:\n            self._scaler.step(optimizer)\n        else:\n            optimizer.step()"
+)
+
+
+@pytest.mark.parametrize(
+    ("branch", "told", "steps"),
+    [
+        (WHEN, ", update_grad=ends", "unknown"),
+        (WHEN, ", update_grad=True", 1),
+        (WHEN, "", 1),
+        (EITHER, ", amp=ends", 1),
+    ],
+)
+def test_a_scaler_that_updates_when_told_may_accumulate(
+    run_of: MakeRun, branch: str, told: str, steps: Any
+) -> None:
+    script = SCALED.replace("BRANCH", branch).replace("TOLD", told)
+    run = run_of({"train.py": script}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps
+
+
+# --- configuration files in branches ----------------------------------------------------------
+
+CHOSEN = """\
+import argparse
+from pathlib import Path
+
+import torch
+import yaml
+from torch.utils.data import DataLoader
+
+
+def read():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--name", default="own")
+    args = parser.parse_args()
+    path = Path(f"configs/{args.name}.yaml")
+    if path.exists():
+        config = yaml.unsafe_load(open(str(path)))
+    else:
+        config = yaml.unsafe_load(open("configs/base.yaml"))
+    return config
+
+
+config = read()
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for step, x in enumerate(DataLoader([1], batch_size=config["batch_size"])):
+    model(x).sum().backward()
+    train_step(optimizer, config["accumulation_steps"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "steps"),
+    [
+        ("batch_size: 2\naccumulation_steps: 5\n", "unknown"),
+        ("batch_size: 2\naccumulation_steps: 3\n", 3),
+        ("batch_size: 2\naccumulation_steps: !!python/object:a.B\n  x: 1\n", "unknown"),
+        ("batch_size: [\n", "unknown"),
+    ],
+)
+def test_a_file_of_one_branch_is_not_all(run_of: MakeRun, own: str, steps: Any) -> None:
+    files = {
+        "train.py": CHOSEN,
+        "configs/own.yaml": own,
+        "configs/base.yaml": "batch_size: 2\naccumulation_steps: 3\n",
+    }
+    run = run_of(files, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps

@@ -18,6 +18,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.frameworks.reading import find, number
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.sources.python import APART, TOLD
 
 _NAME = "gradient_accumulation_steps"
 _OPTIMIZER = re.compile(r"(?i)(?:optim\w*|scaler|(?:^|_)opt)$")
@@ -78,7 +79,8 @@ def parts_of_a_step(run: Run) -> Optional[Setting]:
 def told_to_update(run: Run) -> Optional[Setting]:
     """A function that goes backward at each call, and updates when its caller says so.
 
-    ``scaler(loss, optimizer, update_grad=step % n == 0)``, also of timm.
+    ``scaler(loss, optimizer, update_grad=step % n == 0)``, also of timm. Or one whose update
+    comes behind its loop.
     """
     asked = {
         (call.scope, condition.text, condition.holds)
@@ -93,6 +95,8 @@ def told_to_update(run: Run) -> Optional[Setting]:
         for scope, text, holds in asked
         if holds and text.isidentifier() and (scope, text, False) not in asked
     }
+    words = {word for file in run.python for word in file.mentions or ()}
+    switches.update(word[len(TOLD) :] for word in words if word.startswith(TOLD))
     switches.add("need_update")  # of timm.utils.cuda.NativeScaler, from 0.9 on
     for file in run.python:
         for call in file.calls:
@@ -101,6 +105,8 @@ def told_to_update(run: Run) -> Optional[Setting]:
                 if value is not True:
                     reason = f"the loop decides: {name}={call.keywords[name].text}"
                     return Setting(_NAME, Unknown(reason), call.location, Origin.CONSTRUCTOR)
+    if APART in words:
+        return Setting(_NAME, Unknown(APART), None, Origin.CONSTRUCTOR)
     return None
 
 

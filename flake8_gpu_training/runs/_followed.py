@@ -405,6 +405,16 @@ def settings_of(
     return found
 
 
+def unread_in(table: Table, prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Dotted names of a table whose values could not be read."""
+    for key, value in table.entries.items():
+        if isinstance(value, Table):
+            if depth < MAX_DEPTH:
+                yield from unread_in(value, f"{prefix}{key}.", depth + 1)
+        elif isinstance(plain(value), Unknown):
+            yield f"{prefix}{key}"
+
+
 def setting_of(name: str, value: Any) -> Optional[Setting]:
     """A value as a setting; None when nothing is known about it."""
     shown = plain(value)

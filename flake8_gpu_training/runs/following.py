@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
-from flake8_gpu_training.facts import Document, Location, Setting, Unknown, Word
+from flake8_gpu_training.facts import Document, Location, Setting, Unknown, Word, known
 from flake8_gpu_training.runs import _followed_library as library
 from flake8_gpu_training.runs._followed import (
     HOME,
@@ -35,6 +35,7 @@ from flake8_gpu_training.runs._followed import (
     plain,
     settings_of,
     table_of,
+    unread_in,
 )
 from flake8_gpu_training.runs._followed_absl import flag_value
 from flake8_gpu_training.runs._followed_commands import command_of, marked
@@ -146,7 +147,7 @@ def followed(main: str, world: World) -> Optional[Outcome]:
         follower.start(main)
         follower.go_through_the_rest()
         for table in follower.configurations:
-            for name, setting in settings_of(table, follower.leaf).items():
+            for name, setting in follower.settings_of(table).items():
                 follower.made.settings.setdefault(name, setting)
     except (_ExhaustedError, RecursionError, MemoryError):
         # What was parsed by then stays parsed.
@@ -164,6 +165,8 @@ class Follower(Statements):
         self.made = Outcome()
         self.configurations: list[Table] = []
         """Tables that were loaded or merged, and that no later merge took up."""
+        self.branches: list[Optional[Table]] = []
+        """Tables that were loaded in branches which may not be taken; None: not readable."""
         """Options of the parsers that were made so far."""
         self.option_defaults: dict[str, Any] = {}
         self.own_environment: dict[str, Any] = {}
@@ -525,13 +528,36 @@ class Follower(Statements):
             return Unknown("a file of unknown name")
         document = self.world.document(text, near)
         if document is None:
+            self._note_branch(None)
             return Unknown(f"the file {text}")
         if document not in self.made.documents:
             self.made.documents.append(document)
         made = table_of(document, omega)
         if isinstance(made, Table):
             self.configurations.append(made)
+        self._note_branch(made if isinstance(made, Table) else None)
         return made
+
+    def _note_branch(self, table: Optional[Table]) -> None:
+        if self.doubt and self.is_main:
+            self.branches.append(table)
+
+    def settings_of(self, table: Table) -> dict[str, Setting]:
+        """Leaves of a table; those that another branch has otherwise are not known."""
+        found = settings_of(table, self.leaf)
+        if not any(table is one for one in self.branches):
+            return found
+        others = [settings_of(one, self.leaf) for one in self.branches if one is not None]
+        is_unread = any(one is None for one in self.branches)
+        unread = [f"{n}." for one in self.branches if one is not None for n in unread_in(one)]
+        for name, setting in found.items():
+            values = [one[name].value for one in others if name in one]
+            hides = is_unread or any(f"{name}.".startswith(start) for start in unread)
+            if hides or any(repr(value) != repr(values[0]) for value in values):
+                different = {repr(value): value for value in values if known(value)}
+                value = Unknown("it depends on a branch", tuple(different.values()))
+                found[name] = dataclasses.replace(setting, value=value)
+        return found
 
     def take(self, tables: Sequence[Table]) -> None:
         """What takes up ``tables`` is told of by itself."""

@@ -143,8 +143,9 @@ def _rebound(node: ast.AST) -> Iterator[str]:
     """Attributes that ``args.x //= n`` or ``args.x, y = f()`` sets."""
     targets = node.elts if isinstance(node, ast.Tuple) else [getattr(node, "target", node)]
     for target in targets:
-        is_plain = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
-        if is_plain and isinstance(target.ctx, ast.Store):
+        if not isinstance(target, ast.Attribute) or not isinstance(target.value, ast.Name):
+            continue
+        if isinstance(target.ctx, ast.Store):
             yield f"{target.value.id}.{target.attr}"
 
 

@@ -23,8 +23,11 @@ from flake8_gpu_training.sources._python_interest import (
     mentions_in,
     shows_samples,
 )
+from flake8_gpu_training.sources._python_updates import APART, TOLD, updates_in
 
 __all__ = [
+    "APART",
+    "TOLD",
     "chooses_weights",
     "exchanges_attention",
     "is_relevant",
@@ -162,7 +165,10 @@ def _read_text(
         positions = Positions(module, thinned.text, path, thinned.line_numbers)
         facts = FactBuilder(collect(module), positions, path, thinned.methods).build()
         problems.extend(_too_deep(line, path) for line in thinned.too_deep)
-        return replace(facts, mentions=mentions_in(text), problems=tuple(problems))
+        mentions = mentions_in(text)
+        if tree is not None and "backward" in text:
+            mentions |= updates_in(tree)
+        return replace(facts, mentions=mentions, problems=tuple(problems))
     line = _broken_line(text) or line
     message = f"invalid syntax in line {line}"
     problems.append(_problem(ProblemKind.SYNTAX, message, path, line))

@@ -1,0 +1,81 @@
+"""Whether a function's updates stand apart from its backward passes, as far as names tell."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import Union
+
+APART = "an update behind a loop of backward passes"
+TOLD = "an update where told: "
+"""What a parameter follows in whose branch alone a function updates."""
+_BACKWARD = frozenset({"backward", "manual_backward"})
+_UPDATE = re.compile(r"(?i)(?:optim\w*|scaler)\.step$|optim\w*_step$|step_optim|apply_grad")
+_ANY_UPDATE = re.compile(r"(?i)step|update|optim")
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+_Loop = (ast.For, ast.While, ast.AsyncFor)
+
+
+def updates_in(tree: ast.Module) -> frozenset[str]:
+    """``APART``, and ``TOLD`` with each parameter, where a function of the file is of the kind."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, _Function) and _names(node) & _BACKWARD:
+            if any(_is_apart(statements) for statements in _blocks(node)):
+                found.add(APART)
+            found.update(f"{TOLD}{name}" for name in _switches(node))
+    return frozenset(found)
+
+
+def _blocks(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
+    for inner in ast.walk(node):
+        for name in ("body", "orelse"):
+            block = getattr(inner, name, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _is_apart(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a loop goes backward without an update of any name, and one comes behind it."""
+    is_waiting = False
+    for statement in statements:
+        if is_waiting and any(_UPDATE.search(name) for name in _called(statement)):
+            return True
+        if isinstance(statement, _Loop):
+            names = _called(statement)
+            goes_back = any(name.rpartition(".")[2] in _BACKWARD for name in names)
+            is_waiting = goes_back and not any(_ANY_UPDATE.search(name) for name in names)
+    return False
+
+
+def _switches(function: _Def) -> Iterator[str]:
+    """Parameters whose branch has the function's only updates."""
+    arguments = function.args
+    parameters = {item.arg for item in (*arguments.args, *arguments.kwonlyargs)}
+    for node in ast.walk(function):
+        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name):
+            continue
+        branch = [name for item in node.body for name in _called(item)]
+        updates = [name for name in branch if _UPDATE.search(name)]
+        everywhere = [name for name in _called(function) if _UPDATE.search(name)]
+        if node.test.id in parameters and updates and len(updates) == len(everywhere):
+            yield node.test.id
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+
+
+def _called(node: ast.AST) -> list[str]:
+    """The last two names of what is called in a piece of code."""
+    return [_last_names(inner.func) for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+
+
+def _last_names(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        owner = node.value
+        lead = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+        return f"{lead}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
