@@ -230,8 +230,17 @@ def _unquantized(run: Run) -> Judgement:
         ),
         Text("QLoRA：4 位量化基座", "QLoRA: keep the base weights in 4 bits"),
         practices={"quantization_method": "bnb", "quantization_bits": 4},
+        snippet=_NF4 if run.framework == "hf_trainer" else None,
         variant="bnb",
     )
+
+
+_NF4 = Snippet(
+    "load the model with a BitsAndBytesConfig of 4 bits",
+    "quantization_config=BitsAndBytesConfig(\n"
+    '    load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,\n'
+    "    bnb_4bit_compute_dtype=torch.bfloat16,\n)",
+)
 
 
 def _weight_shards(run: Run) -> int:

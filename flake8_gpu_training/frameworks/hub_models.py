@@ -215,13 +215,13 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
         reason = "arguments of the call are not all known"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     remote = call.keywords.get("trust_remote_code")
-    if remote is not None and remote.value is not False and not _is_native(run):
+    if remote is not None and remote.value is not False and not is_native(run):
         reason = "the model may bring code of its own"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     if not _is_of_a_library(run, call.name.rpartition(".")[0]):
         reason = "the class of the model may bring attention of its own"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
-    value, note = default_attention(run, call, _is_native(run))
+    value, note = default_attention(run, call, is_native(run))
     if not known(value):
         return Setting("attention", value, call.location, Origin.CONSTRUCTOR)
     return _default("attention", value, call, note)
@@ -254,7 +254,7 @@ def _is_helper(call: Call) -> bool:
     return _HELPER.search(call.assigned_to) is not None or _MEASURE.search(owner) is not None
 
 
-def _is_native(run: Run) -> bool:
+def is_native(run: Run) -> bool:
     """Whether the model's repository is known to bring no code: Transformers' own is used."""
     return run.model.name is not None and _NATIVE.search(run.model.name) is not None
 

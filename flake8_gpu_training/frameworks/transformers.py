@@ -16,6 +16,7 @@ from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, savin
 from flake8_gpu_training.frameworks.hub_models import (
     attention_of,
     is_model_load,
+    is_native,
     practices_from_models,
 )
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
@@ -144,6 +145,27 @@ _HAS_MAX_LENGTH = ("sft", "dpo", "kto", "orpo", "cpo", "rm", "bco")
 _ARGUMENT_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
 
 
+# What TRL's own scripts do with the model, as their ModelConfig says.
+_MODEL_CONFIG = "trl 0.9.6 to 1.16.0 ModelConfig"
+_TRL_MODELS: Mapping[str, Spelling] = {
+    "tuning": Spelling(
+        "use_peft", {"lora": True, "full": False}, "full", f"{_MODEL_CONFIG}: use_peft False"
+    ),
+    "quantization_method": Spelling(
+        "load_in_4bit",
+        {"bnb": True, "none": False},
+        "none",
+        f"{_MODEL_CONFIG}: load_in_4bit False",
+    ),
+    "quantization_bits": Spelling("load_in_4bit", {4: True, None: False}),
+}
+
+
+def _is_trl_command(run: Run) -> bool:
+    """Whether one of TRL's own scripts is started, as ``trl sft``."""
+    return run.command is not None and run.command.name.rpartition("/")[2] == "trl"
+
+
 def configuration_class(run: Run) -> str:
     """Class of the run's arguments: ``TrainingArguments``, ``SFTConfig`` …, or empty.
 
@@ -152,7 +174,7 @@ def configuration_class(run: Run) -> str:
     call = run.place.call
     if call is not None:
         return _known_class(call.name, run)
-    if run.command is not None and run.command.name.rpartition("/")[2] == "trl":
+    if _is_trl_command(run):
         return _of_subcommand(run)
     found = {_known_class(name, run) for name in _class_names(run)} - {""}
     narrow = found - set(_ARGUMENT_CLASSES)
@@ -204,6 +226,8 @@ def _dialect(run: Run) -> Mapping[str, Spelling]:
         spellings["group_by_length"] = _NEW_GROUPING
     if name in _TRL_CONFIGS:
         spellings.update(_trl(run, name))
+        if _is_trl_command(run):
+            spellings.update(_TRL_MODELS)
     elif name not in _ARGUMENT_CLASSES:
         for practice_name in ("gradient_checkpointing", "logging_steps"):
             old = spellings[practice_name]
@@ -656,6 +680,9 @@ def _named_model(run: Run) -> dict[str, Setting]:
     )
     if run.is_open or not others:
         return {}
+    if _is_trl_command(run):
+        note = f"{_MODEL_CONFIG}: attn_implementation None; Transformers: sdpa where supported"
+        return by_default(run, "attention", "sdpa", note) if is_native(run) else {}
     for _, call in _calls(run):
         if not call.name.startswith("trl.") or not call.method.endswith("Trainer"):
             continue
