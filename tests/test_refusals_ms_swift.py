@@ -21,6 +21,8 @@ PPO = f"swift rlhf --rlhf_type ppo {MODEL} --dataset data.jsonl"
 GKD = f"swift rlhf --rlhf_type gkd {MODEL} --dataset data.jsonl"
 GRPO = f"swift rlhf --rlhf_type grpo {MODEL} --dataset data.jsonl"
 PAID = f"{GRPO} --reward_funcs accuracy"
+ONE = f"{PAID} --per_device_train_batch_size 1"
+TWO = f"NPROC_PER_NODE=2 {PAID} --split_dataset_ratio 0"
 EIGHT = f"NPROC_PER_NODE=8 {PAID}"
 DEPLOY = f"swift deploy {MODEL}"
 ROLLOUT = f"swift rollout {MODEL}"
@@ -947,7 +949,8 @@ def test_a_rule(
 
 def test_every_rule_has_a_case() -> None:
     in_files = {"partition-without-zero"}
-    assert {case[0] for case in CASES} | in_files == set(RULES)
+    of_releases = {"group-of-one", "uneven-groups-of-a-batch", "uneven-groups-of-a-step"}
+    assert {case[0] for case in CASES} | in_files | of_releases == set(RULES)
 
 
 def test_a_partition_needs_a_section_of_its_file(tmp_path: Path) -> None:
@@ -967,11 +970,41 @@ def test_a_partition_needs_a_section_of_its_file(tmp_path: Path) -> None:
         ("3.10.3", PAID, "--use_vllm true", []),
         ("3.12.6", SFT, "--train_type qlora", ["unknown-tuner"]),
         ("3.12.6", GRPO, "--reward_funcs acuracy", ["unknown-reward"]),
-        ("4.2.3", PAID, "--num_generations 1", []),
+        ("4.3.2", PAID, "--num_generations 1", ["group-of-one"]),
+        ("4.4.2", f"{PAID} {TEACHER}", "--num_generations 1", []),
+        ("3.4.0", ONE, "--num_generations 1", ["group-of-one"]),
+        ("3.2.2", ONE, "--num_generations 1", ["group-of-one"]),
+        ("3.4.0", PAID, "--num_generations 2", []),
+        ("3.4.0", f"swift rlhf --rlhf_type dpo {MODEL} --dataset d", "--num_generations 1", []),
+        ("3.2.2", TWO, "--per_device_train_batch_size 4", []),
+        ("3.2.2", TWO, "--per_device_train_batch_size 2", ["uneven-groups-of-a-batch"]),
+        (
+            "3.3.1",
+            TWO,
+            "--per_device_train_batch_size 2 --gradient_accumulation_steps 2",
+            ["uneven-groups-of-a-batch"],
+        ),
+        ("3.4.1", TWO, "--per_device_train_batch_size 2 --gradient_accumulation_steps 2", []),
+        ("3.4.1", TWO, "--per_device_train_batch_size 2", []),
+        (
+            "3.4.1",
+            TWO,
+            "--per_device_train_batch_size 2 --gradient_accumulation_steps 1",
+            ["uneven-groups-of-a-step"],
+        ),
+        ("3.6.4", TWO, "--num_generations 7", ["uneven-groups-of-a-step"]),
+        ("3.6.4", TWO, "--num_generations 7 --steps_per_generation 7", []),
+        ("3.8.3", TWO, "--num_generations 7", ["uneven-groups"]),
+        ("3.8.3", TWO, "--num_generations 2", []),
         ("4.3.2", f"{PAID} {TEACHER}", "--use_liger_kernel true", []),
         ("3.5.3", EXPORT, "--quant_method awq --dataset d", ["export-without-bits"]),
         ("3.6.4", f"swift sft {MODEL}", "", ["no-dataset"]),
-        ("3.3.1", f"CUDA_VISIBLE_DEVICES=0,1,2 NPROC_PER_NODE=2 {PAID}", "", []),
+        (
+            "3.3.1",
+            f"CUDA_VISIBLE_DEVICES=0,1,2 NPROC_PER_NODE=2 {PAID}",
+            "--per_device_train_batch_size 4",
+            [],
+        ),
         ("3.9.3", "swift export --to_hf true", "--mcore_adapters out/1", []),
         ("4.6.0", SFT, "--template qwen25", ["unknown-template"]),
         ("3.12.6", SFT, "--model_type qwen2_5", []),

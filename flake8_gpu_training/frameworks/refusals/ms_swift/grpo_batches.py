@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, Callable
 
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
@@ -19,6 +20,7 @@ from flake8_gpu_training.language import Text
 
 _ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
 _TRAINER = "swift/rlhf_trainers/grpo_trainer.py, GRPOTrainer"
+_OLDER_TRAINER = "swift/trainers/rlhf_trainer/grpo_trainer.py, GRPOTrainer.__init__"
 _BATCHES = (
     "swift/rlhf_trainers/args_mixin.py, RolloutTrainerArgumentsMixin._init_generation_batch_params"
 )
@@ -84,6 +86,20 @@ def _uneven_generation(options: Options) -> bool:
     return _generated(options) % _global_batch(options) != 0
 
 
+def _filled(options: Options) -> int:
+    """Completions of one optimizer step, whose accumulation ms-swift fills up to 16 samples."""
+    step = _global_batch(options)
+    return step * batch(options, "gradient_accumulation_steps", max(1, math.ceil(16 / step)))
+
+
+def _filled_or_generated(options: Options) -> int:
+    """Completions that are generated at once, in the releases that fill the accumulation up."""
+    given = ("generation_batch_size", "steps_per_generation")
+    if any(value(options, name) is not None for name in given):
+        return _generated(options)
+    return _filled(options)
+
+
 def _expected(options: Options) -> int:
     return _global_batch(options) * batch(options, "steps_per_generation", 1)
 
@@ -93,6 +109,62 @@ def _uneven_groups(options: Options) -> bool:
     if options["generation_batch_size"] is not None and _uneven_generation(options):
         return False  # told by itself
     return generations > 1 and size > 0 and size % generations != 0
+
+
+def _of_older(
+    whole: Callable[[Options], int],
+) -> tuple[Callable[[Options], bool], Callable[[Options], Mapping[str, Any]]]:
+    """Whether ``whole`` completions do not divide into groups, and the figures."""
+
+    def holds(options: Options) -> bool:
+        generations = batch(options, "num_generations")
+        return generations > 1 and whole(options) % generations != 0
+
+    return holds, lambda options: {"whole": whole(options)}
+
+
+def _groups() -> Iterator[Refusal]:
+    """The rules of groups, which each release counts over other batches."""
+    yield Refusal(
+        "group-of-one",
+        _OLDER_TRAINER,
+        ("num_generations",),
+        _grpo(lambda options: batch(options, "num_generations") < 2),
+        Text("num_generations 设为 2 或更大", "give num_generations 2 or more"),
+        Text(
+            "每组 {num_generations} 个回答，无从比较",
+            "of {num_generations} completions there is no better one",
+        ),
+        since="3.1.1.post1",
+        until="4.3.99",
+        groups=RLHF,
+    )
+    for name, whole, since, until in (
+        ("uneven-groups-of-a-batch", _global_batch, "3.1.1.post1", "3.3.99"),
+        ("uneven-groups-of-a-step", _filled_or_generated, "3.4.0", "3.6.99"),
+        ("uneven-groups", _generated, "3.7.0", ""),
+    ):
+        holds, figures = _of_older(whole)
+        is_newest = name == "uneven-groups"
+        yield Refusal(
+            name,
+            _BATCHES if is_newest else _OLDER_TRAINER,
+            ("num_generations", "per_device_train_batch_size"),
+            _grpo(_uneven_groups if is_newest else holds),
+            Text(
+                "num_generations 设为 {whole} 的约数，或增大 per_device_train_batch_size",
+                "give num_generations a divisor of {whole}, or raise per_device_train_batch_size",
+            ),
+            Text(
+                "一次生成 {whole} 个回答，不能分成每组 {num_generations} 个",
+                "{whole} completions generated at once do not divide into groups of "
+                "{num_generations}",
+            ),
+            figures=_figures if is_newest else figures,
+            since=since,
+            until=until,
+            groups=RLHF,
+        )
 
 
 def _uneven_evaluation(options: Options) -> bool:
@@ -152,23 +224,7 @@ REFUSALS: tuple[Refusal, ...] = (
         since="4.2.3",
         groups=RLHF,
     ),
-    Refusal(
-        "uneven-groups",
-        _BATCHES,
-        ("num_generations", "per_device_train_batch_size"),
-        _grpo(_uneven_groups),
-        Text(
-            "num_generations 设为 {whole} 的约数，或增大 per_device_train_batch_size",
-            "give num_generations a divisor of {whole}, or raise per_device_train_batch_size",
-        ),
-        Text(
-            "一次生成 {whole} 个回答，不能分成每组 {num_generations} 个",
-            "{whole} completions generated at once do not divide into groups of {num_generations}",
-        ),
-        figures=_figures,
-        since="3.9.3",
-        groups=RLHF,
-    ),
+    *_groups(),
     Refusal(
         "uneven-groups-in-evaluation",
         _BATCHES,
