@@ -520,6 +520,12 @@ def test_what_moved_and_was_renamed_there_is_told_with_its_new_name() -> None:
     assert found.startswith("GPU007 give max_length in SFTConfig instead of max_seq_length: ")
 
 
+def test_what_no_class_takes_any_more_is_dropped_with_its_advice() -> None:
+    text = "from trl import DPOTrainer\nDPOTrainer(model, max_prompt_length=9).train()\n"
+    (found,) = findings(runs_alone(text, trl="1.16.0"), "GPU007")
+    assert found.message.startswith("drop max_prompt_length (filter long prompts out of the ")
+
+
 def test_without_a_pin_an_older_release_would_take_it() -> None:
     (found,) = of_sft("packing=True")
     assert found.startswith("GPU007 move packing into SFTConfig, or pin trl<0.13: ")

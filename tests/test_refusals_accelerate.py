@@ -23,6 +23,7 @@ MULTI = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nnum_pr
 FSDP = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\nfsdp_config:\n"
 )
+BY_SIZE = "  fsdp_auto_wrap_policy: SIZE_BASED_WRAP\n"
 DEEPSPEED = (
     "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\nnum_processes: 4\n"
     "deepspeed_config:\n  deepspeed_config_file: ds.json\n"
@@ -115,6 +116,21 @@ FILES: tuple[tuple[str, str, str], ...] = (
         "file-wrap-policy",
         FSDP + "  fsdp_auto_wrap_policy: TRANSFORMER_WRAP\n",
         FSDP + "  fsdp_auto_wrap_policy: transformer_based_wrap\n",
+    ),
+    (
+        "file-least-parameters",
+        FSDP + f"{BY_SIZE}  fsdp_min_num_params: 100000000.0\n",
+        FSDP + f"{BY_SIZE}  fsdp_min_num_params: 100000000\n",
+    ),
+    (
+        "file-least-parameters",
+        FSDP + f"{BY_SIZE}  fsdp_min_num_params: 1e8\n",
+        FSDP + f"{BY_SIZE}  fsdp_min_num_params: '100_000_000'\n",
+    ),
+    (
+        "file-least-parameters",
+        FSDP + f"{BY_SIZE}  min_num_params: 1.0e+8\n",
+        FSDP + "  fsdp_auto_wrap_policy: NO_WRAP\n  fsdp_min_num_params: 1.0e+8\n",
     ),
     (
         "file-sharding-strategy",
@@ -239,6 +255,29 @@ def test_a_release_without_the_rule_is_silent(file: str, version: str, tmp_path:
     assert told(tmp_path, file=file, version=version) == []
 
 
+@pytest.mark.parametrize("version", ["0.26.1", "1.1.1", "1.12.0"])
+def test_the_least_parameters_of_the_launcher_were_a_float(version: str, tmp_path: Path) -> None:
+    (message,) = told(tmp_path / "a", file=FSDP + BY_SIZE, version=version)
+    assert message.startswith(mend_of("file-without-least-parameters"))
+    given = FSDP + BY_SIZE + "  fsdp_min_num_params: 2000\n"
+    assert told(tmp_path / "b", file=given, version=version) == []
+    assert told(tmp_path / "c", "--fsdp_min_num_params 9", FSDP + BY_SIZE, version=version) == []
+    assert told(tmp_path / "d", file=FSDP + BY_SIZE, version="1.13.0") == []
+
+
+@pytest.mark.parametrize("version", ["0.26.1", "1.1.1", "1.15.0"])
+def test_least_parameters_with_a_point_are_told_at_their_line(version: str, tmp_path: Path) -> None:
+    file = FSDP + BY_SIZE + "  fsdp_min_num_params: 100000000.0\n"
+    files = {
+        "train.py": SCRIPT,
+        "run.sh": "accelerate launch --config_file acc.yaml train.py\n",
+        "requirements.txt": f"accelerate=={version}\n",
+        "acc.yaml": file,
+    }
+    (found,) = findings(runs_of(tmp_path, files), "GPU024")
+    assert (found.location.path, found.location.line) == ("acc.yaml", file.count("\n"))
+
+
 # --- constructors -------------------------------------------------------------------------
 
 MADE = """\
@@ -325,6 +364,7 @@ def test_a_rule_of_a_constructor(rule: str, refused: str, taken: str) -> None:
 def test_each_rule_has_a_case() -> None:
     names = {rule for rule, *_ in (*FLAGS, *FILES, *CALLS)}
     names |= {"deepspeed-file-without-zero", "precision-against-deepspeed-file"}
+    names |= {"file-without-least-parameters"}
     assert {rule.name for rule in refusals_of("accelerate")} == names
 
 

@@ -89,6 +89,7 @@ def _former(use: Use, written: Written, history: Optional[History]) -> Optional[
     """What became of a name, of which the tables may know nothing."""
     for part in (history.part,) if history is not None else use.accepted.parts:
         found = former(part.distribution, written.name, of_trainer=is_trainer(part.group))
+        found = found or former(part.distribution, written.name)
         if found is not None and (history is not None or found.until):
             return found
     return None

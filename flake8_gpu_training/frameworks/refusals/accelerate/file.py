@@ -126,6 +126,32 @@ def _fsdp_choice(
     return holds
 
 
+def _is_wrapped_by_size(options: Options) -> bool:
+    if is_flag(options, "fsdp_auto_wrap_policy") or "fsdp" in options.run.settings:
+        raise UndecidedError("fsdp_auto_wrap_policy")  # TrainingArguments set it anew
+    return bool(_fsdp_value(options, "auto_wrap_policy") == "SIZE_BASED_WRAP")
+
+
+def _no_whole_number(options: Options) -> bool:
+    """Whether int() does not take the text that the launcher puts into FSDP_MIN_NUM_PARAMS."""
+    value = _fsdp_value(options, "min_num_params")
+    if value is None or isinstance(value, bool) or not _is_wrapped_by_size(options):
+        return False
+    try:
+        int(str(value))
+    except ValueError:
+        return isinstance(value, (float, str))
+    return False
+
+
+def _no_number(options: Options) -> bool:
+    """Whether the launcher's own 1e8 stands, a float."""
+    names = ("fsdp_config.fsdp_min_num_params", "fsdp_config.min_num_params")
+    if any(name in options.given for name in names) or is_flag(options, "fsdp_min_num_params"):
+        return False
+    return not options.run.launcher.is_open and _is_wrapped_by_size(options)
+
+
 def _reshards_amiss(options: Options) -> bool:
     value = _fsdp_value(options, "reshard_after_forward")
     truths = ("y", "yes", "t", "true", "on", "1", "n", "no", "f", "false", "off", "0")
@@ -327,6 +353,37 @@ def _of_fsdp(group: tuple[str, ...]) -> Iterator[Refusal]:
             groups=group,
             since=since,
         )
+    yield Refusal(
+        "file-least-parameters",
+        f"{_FSDP}.__post_init__",
+        ("fsdp_config.fsdp_min_num_params", "fsdp_config.min_num_params"),
+        _no_whole_number,
+        Text(
+            "fsdp_min_num_params 写成整数（如 100000000）",
+            "give fsdp_min_num_params a whole number, like 100000000",
+        ),
+        Text(
+            "启动器把它作为文本传递，再由 int() 读取，带小数点或 e 的数不被接受",
+            "the launcher hands it on as text, and int() takes no point and no exponent",
+        ),
+        groups=group,
+    )
+    yield Refusal(
+        "file-without-least-parameters",
+        f"{_FSDP}.__post_init__",
+        ("fsdp_config.fsdp_auto_wrap_policy", "fsdp_config.auto_wrap_policy"),
+        _no_number,
+        Text(
+            "在 fsdp_config 中加上 fsdp_min_num_params: 100000000",
+            "add fsdp_min_num_params: 100000000 to fsdp_config",
+        ),
+        Text(
+            "启动器的默认值 1e8 是浮点数，int() 不接受",
+            "the launcher's own 1e8 is a float, which int() does not take from text",
+        ),
+        groups=group,
+        until="1.12.99",
+    )
     yield Refusal(
         "file-reshard-no-truth",
         f"{_FSDP}.__post_init__",

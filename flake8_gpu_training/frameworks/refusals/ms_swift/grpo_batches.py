@@ -132,8 +132,8 @@ def _groups() -> Iterator[Refusal]:
         _grpo(lambda options: batch(options, "num_generations") < 2),
         Text("num_generations 设为 2 或更大", "give num_generations 2 or more"),
         Text(
-            "每组 {num_generations} 个回答，无从比较",
-            "of {num_generations} completions there is no better one",
+            "GRPO 要比较同一提示的多个回答",
+            "GRPO compares the completions of a prompt with each other",
         ),
         since="3.1.1.post1",
         until="4.3.99",
