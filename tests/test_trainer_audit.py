@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Optional
 
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
@@ -11,9 +12,12 @@ from audit_cases_trainer import CASES
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.audits import audit_of
-from report_builder.scoring import ScoredItem, score
+from report_builder.scoring import ScoredAudit, ScoredItem, score
 
 AUDIT = audit_of("transformers")
 assert AUDIT is not None
@@ -109,3 +113,58 @@ def test_every_item_has_cases_and_no_case_is_of_another() -> None:
 def test_no_case_stands_twice() -> None:
     twice = [name for name, count in Counter(case.id for case in CASES).items() if count > 2]
     assert twice == []
+
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+
+def audited(name: str) -> ScoredAudit:
+    """The Trainer's audit of a bundled project's training run."""
+    runs = find_runs(Project.open(FIXTURES / name))
+    run = next(r for r in runs if r.framework == "hf_trainer" and r.kind is RunKind.TRAIN)
+    assert AUDIT is not None
+    scored = score(AUDIT, judge(run, all_checks()))
+    assert scored is not None
+    return scored
+
+
+def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:
+    return {entry.category.id: entry.score for entry in scored.categories}
+
+
+def test_the_total_of_a_run_that_leaves_all_at_its_default() -> None:
+    scored = audited("hf_trainer_sft")
+    # H: pinned memory 1, unused columns removed 0.5; I: gradients clipped 1.5.
+    points = {"A": 0, "B": 0, "C": 0, "D": 0, "E": 0, "F": 0, "G": 0, "H": 1.5, "I": 1.5, "J": None}
+    assert by_category(scored) == points
+    # bf16 3, checkpointing 2, fused AdamW 7, ZeRO-2 5, FlashAttention 5, Liger 2.5, workers 2.
+    assert (scored.earned, scored.lost) == (3, 26.5)
+    # 62 without the 5 of J, as it generates nothing; 3 / (3 + 26.5).
+    assert (scored.score, scored.maximum, scored.attainment) == (3, 57, 0.1)
+
+
+def test_the_total_of_a_run_that_samples_with_an_engine() -> None:
+    scored = audited("trl_grpo")
+    # A: bf16 3; B: checkpointing 2; D: fused AdamW 7; E: ZeRO-3 5 and its offload 1;
+    # H: pinned memory 1; I: accumulation 1, clipping 1.5. The workers read prompts only.
+    points = {"A": 3, "B": 2, "C": 0, "D": 7, "E": 6, "F": 0, "G": 0, "H": 1, "I": 2.5, "J": None}
+    assert by_category(scored) == points
+    # FlashAttention 5: 21.5 / (21.5 + 5).
+    assert (scored.score, scored.maximum, scored.attainment) == (21.5, 57, 0.81)
+
+
+def test_the_total_of_adapters_on_one_gpu() -> None:
+    scored = audited("well_configured/one_gpu_lora")
+    # A: bf16 3, TF32 1; B: checkpointing 2, not reentrant 1; C: LoRA 3; D: fused AdamW 7;
+    # F: FlashAttention 5; G: Liger 2.5; H: 2 + 1 + 1 + 1, columns 0.5; I: 1 + 1.5.
+    points = {"A": 4, "B": 3, "C": 3, "D": 7, "E": 0, "F": 5, "G": 2.5, "H": 5.5, "I": 2.5}
+    assert by_category(scored) == {**points, "J": None}
+    assert (scored.score, scored.maximum, scored.attainment) == (32.5, 57, 1.0)
+
+
+def test_the_total_of_a_sharded_run() -> None:
+    scored = audited("well_configured/full_zero3")
+    # As above without adapters and with an open implementation of checkpointing; E: ZeRO-3 5.
+    points = {"A": 4, "B": 2, "C": 0, "D": 7, "E": 5, "F": 5, "G": 2.5, "H": 5.5, "I": 2.5}
+    assert by_category(scored) == {**points, "J": None}
+    assert (scored.score, scored.attainment) == (33.5, 1.0)
