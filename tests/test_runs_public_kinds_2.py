@@ -534,3 +534,32 @@ def test_a_file_of_one_branch_is_not_all(run_of: MakeRun, own: str, steps: Any) 
     }
     run = run_of(files, "python train.py")
     assert _value(run, "gradient_accumulation_steps") == steps
+
+
+# --- words that are no code -------------------------------------------------------------------
+
+SILENT = """\
+import torch
+
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for x in range(10):
+    model(torch.rand(4, 8).cuda()).mean().backward()
+    HERE
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("here", "steps"),
+    [
+        ("# TODO: gradient accumulation, like accum_iter of others", 1),
+        ('"""No accumulation here."""', 1),
+        ("wrapper.accumulate(x)", "unknown"),
+        ('settings["accum_iter"]', "unknown"),
+    ],
+)
+def test_a_comment_on_accumulation_is_none(run_of: MakeRun, here: str, steps: Any) -> None:
+    run = run_of({"train.py": SILENT.replace("HERE", here)}, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps

@@ -1,4 +1,4 @@
-"""Whether a function's updates stand apart from its backward passes, as far as names tell."""
+"""What the tree of a source tells of its updates: where they stand, and what is accumulated."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Union
 APART = "an update behind a loop of backward passes"
 TOLD = "an update where told: "
 """What a parameter follows in whose branch alone a function updates."""
+_ACCUMULATES = frozenset({"accum", "acc_step", "acc_iter", "grad_acc"})
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _UPDATE = re.compile(r"(?i)(?:optim\w*|scaler)\.step$|optim\w*_step$|step_optim|apply_grad")
 _ANY_UPDATE = re.compile(r"(?i)step|update|optim")
@@ -27,6 +28,35 @@ def updates_in(tree: ast.Module) -> frozenset[str]:
                 found.add(APART)
             found.update(f"{TOLD}{name}" for name in _switches(node))
     return frozenset(found)
+
+
+def unsaid(tree: ast.Module, words: frozenset[str]) -> frozenset[str]:
+    """Those of ``words`` about accumulation that stand in comments and docstrings only."""
+    asked = words & _ACCUMULATES
+    if not asked:
+        return asked
+    said = "\n".join(_texts(tree)).lower()
+    return frozenset(word for word in asked if word not in said)
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    """Names and strings of the code."""
+    loose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str) and id(node) not in loose:
+                yield node.value
+            continue
+        for name in ("id", "attr", "arg", "name", "asname", "module"):
+            text = getattr(node, name, None)
+            if isinstance(text, str):
+                yield text
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            yield from node.names
 
 
 def _blocks(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:

@@ -23,7 +23,7 @@ from flake8_gpu_training.sources._python_interest import (
     mentions_in,
     shows_samples,
 )
-from flake8_gpu_training.sources._python_updates import APART, TOLD, updates_in
+from flake8_gpu_training.sources._python_updates import APART, TOLD, unsaid, updates_in
 
 __all__ = [
     "APART",
@@ -166,6 +166,8 @@ def _read_text(
         facts = FactBuilder(collect(module), positions, path, thinned.methods).build()
         problems.extend(_too_deep(line, path) for line in thinned.too_deep)
         mentions = mentions_in(text)
+        if tree is not None:
+            mentions -= unsaid(tree, mentions)
         if tree is not None and "backward" in text:
             mentions |= updates_in(tree)
         return replace(facts, mentions=mentions, problems=tuple(problems))
