@@ -146,11 +146,27 @@ def test_an_empty_line_cuts_variables_off_the_command(tmp_path: Path) -> None:
         "set -a\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
         "NPROC_PER_NODE=2\ntorchrun --nproc_per_node $NPROC_PER_NODE train.py --data d\n",
         "#SBATCH --gres=gpu:2\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
+        "source env.sh\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
+        '. "$HOME/setup.sh"\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n',
+        "source ~/.bashrc\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n",
         "LR=0.1\npython train.py --data d\n",
         "python train.py --data d\nCUDA_VISIBLE_DEVICES=0\n",
     ],
 )
 def test_a_variable_that_arrives_or_is_the_script_s_own(tmp_path: Path, script: str) -> None:
+    assert unexported(tmp_path, script) == []
+
+
+@pytest.mark.parametrize("sourced", ["env.sh", "venv/bin/activate"])
+def test_a_sourced_file_that_is_read_exports_nothing_else(tmp_path: Path, sourced: str) -> None:
+    script = f"source {sourced}\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n"
+    (tmp_path / "env.sh").write_text("export NCCL_DEBUG=INFO\n")
+    assert len(unexported(tmp_path, script)) == 1
+
+
+def test_a_sourced_file_may_have_exported_the_variable(tmp_path: Path) -> None:
+    script = "source env.sh\nCUDA_VISIBLE_DEVICES=0\npython train.py --data d\n"
+    (tmp_path / "env.sh").write_text("export CUDA_VISIBLE_DEVICES=1\n")
     assert unexported(tmp_path, script) == []
 
 

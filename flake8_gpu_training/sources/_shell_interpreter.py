@@ -121,6 +121,8 @@ class Interpreter:
         self.commands: list[Command] = []
         self.heredocs: list[Heredoc] = []
         self.sourced: list[Word] = []
+        self.may_export_more = False
+        """Whether a file is sourced that was not read, and may export any variable."""
         self.problems: list[Problem] = []
         self._parse = parse
         self._library = library
@@ -1033,8 +1035,14 @@ def _change_directory(
     self.state.directory = joined_path(self.state.directory, operands[0].text)
 
 
+_OF_ENVIRONMENTS = re.compile(r"(?i)activate|conda|venv|\.cargo|nvm")
+"""Files that set up where programs are found, and export nothing else."""
 _OF_THE_SHELL = re.compile(r"(?i)bashrc|profile|activate|conda|venv|module|setvars|\.cargo|nvm")
 """Files that set up the shell and its programs, no variables of a run."""
+
+
+def _leave_unread(self: Interpreter, name: str) -> None:
+    self.may_export_more = self.may_export_more or not _OF_ENVIRONMENTS.search(name)
 
 
 def _source_file(
@@ -1044,6 +1052,7 @@ def _source_file(
         return
     self.sourced.append(fields[1].word())
     if not is_known(fields[1].value):
+        _leave_unread(self, fields[1].word().raw)
         self.state.has_unread = self.state.has_unread or not _OF_THE_SHELL.search(
             fields[1].word().raw
         )
@@ -1052,6 +1061,8 @@ def _source_file(
     if len(fields) > 2:
         self.state.positional = tuple(field.value for field in fields[2:])
     done = self._include(fields[1].text, context)
+    if not done:
+        _leave_unread(self, fields[1].text)
     if not done and not _OF_THE_SHELL.search(fields[1].text):
         self.state.has_unread = True
     if len(fields) > 2:

@@ -87,7 +87,8 @@ def read_shell(
         for name, variable in interpreter.state.variables.items()
         if variable.location is not None
     }
-    unexported = tuple(_unexported(script, path, interpreter)) if not directives else ()
+    is_whole = not directives and not interpreter.may_export_more
+    unexported = tuple(_unexported(script, path, interpreter)) if is_whole else ()
     interpreter.finish()
     problems.extend(
         Problem(ProblemKind.SYNTAX, trouble.message, source.location(trouble.offset))
