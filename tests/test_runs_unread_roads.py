@@ -184,3 +184,148 @@ def test_what_an_unread_file_may_set_is_not_the_default(
 ) -> None:
     run = run_of({**_loop(), "run.sh": f"{lines}\n"}, "bash run.sh")
     assert run.launcher.world_size == count
+
+
+# --- updates and what the optimizer is given ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("guard", "steps"),
+    [
+        ("if torch.isfinite(loss):", 1),
+        ("if load('scaler') is not None:", 1),
+        ("if is_update:", "unknown"),
+        ("if len(losses) == 4:", "unknown"),
+        ("if counter.ready():", "unknown"),
+    ],
+)
+def test_an_update_that_waits_for_a_count_is_no_step_of_its_own(
+    run_of: MakeRun, guard: str, steps: Any
+) -> None:
+    text = _loop()["train.py"].replace(
+        "        optimizer.step()\n", f"        {guard}\n            optimizer.step()\n"
+    )
+    text = text.replace("import deepspeed\n", "")
+    assert _value(run_of({"train.py": text}, _LAUNCH), "gradient_accumulation_steps") == steps
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tuning"),
+    [
+        ("model.parameters()", "full"),
+        ("model.module.parameters()", "full"),
+        ("filter(lambda p: p.requires_grad, model.parameters())", "full"),
+        ("[p for n, p in model.named_parameters() if p.requires_grad]", "full"),
+        ("[{'params': model.stem.parameters()}, {'params': model.head.parameters()}]", "full"),
+        ("model.head.parameters()", "unknown"),
+        ("model.module.layer4.parameters()", "unknown"),
+        ("[p for n, p in model.named_parameters() if 'head' in n]", "unknown"),
+    ],
+)
+def test_an_optimizer_of_a_part_does_not_train_the_whole(
+    run_of: MakeRun, parameters: str, tuning: str
+) -> None:
+    text = _loop()["train.py"].replace("SGD(model.parameters()", f"SGD({parameters}")
+    assert _value(run_of({"train.py": text}, _LAUNCH), "tuning") == tuning
+
+
+# --- Transformers --------------------------------------------------------------------------
+
+TRAINER = """\
+import json
+import torch
+import transformers
+from dataclasses import dataclass, field
+from peft import LoraConfig, PrefixTuningConfig, get_peft_model
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+from transformers.models.llama import modeling_llama
+from common.tools import load, override, replace_llama_attn
+
+
+@dataclass
+class Model:
+    use_lora: bool = field(default=False)
+
+
+def main():
+    parser = HfArgumentParser((Model, TrainingArguments))
+    model_args, training_args = parser.parse_args_into_dataclasses()
+    {ARGUMENTS}
+    model = AutoModelForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")
+    {MODEL}
+    Trainer(model=model, args=training_args).train()
+
+
+main()
+"""
+_FLAGS = "torchrun --nproc_per_node 4 train.py --output_dir out --per_device_train_batch_size 2"
+
+
+def _trainer(arguments: str = "pass", model: str = "pass") -> dict[str, str]:
+    return {
+        "train.py": TRAINER.replace("{ARGUMENTS}", arguments).replace("{MODEL}", model),
+        "requirements.txt": "transformers==4.44.0\ntorch==2.3.0\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("statement", "size"),
+    [
+        ("pass", 2),
+        ("print(training_args)", 2),
+        ("training_args.seed = load('seed')", 2),
+        ("override(training_args)", "unknown"),
+        ("training_args = override(training_args)", "unknown"),
+        ("model_args, training_args = load(model_args, training_args)", "unknown"),
+        ("training_args = torch.load('training_args.bin')", "unknown"),
+        ("vars(training_args).update(load('file'))", "unknown"),
+        ("[setattr(training_args, k, v) for k, v in [load('pair')]]", "unknown"),
+    ],
+)
+def test_flags_may_be_overruled_by_what_is_not_read(
+    run_of: MakeRun, statement: str, size: Any
+) -> None:
+    assert _value(run_of(_trainer(statement), _FLAGS), "micro_batch_size") == size
+
+
+@pytest.mark.parametrize(
+    ("statement", "tuning"),
+    [
+        ("pass", "full"),
+        ("if model_args.use_lora:\n        model = get_peft_model(model, LoraConfig(r=8))", "full"),
+        ("model = get_peft_model(model, LoraConfig(r=8))", "lora"),
+        ("model = get_peft_model(model, load('adapter'))", "unknown"),
+        ("model.add_lora_layers(8)", "unknown"),
+    ],
+)
+def test_an_adapter_beside_a_switch_that_is_off_counts(
+    run_of: MakeRun, statement: str, tuning: str
+) -> None:
+    assert _value(run_of(_trainer(model=statement), _FLAGS), "tuning") == tuning
+
+
+@pytest.mark.parametrize(
+    ("statement", "attention"),
+    [
+        ("pass", "sdpa"),
+        ("replace_llama_attn()", "unknown"),
+        ("modeling_llama.LlamaAttention.forward = load('forward')", "unknown"),
+    ],
+)
+def test_attention_that_is_exchanged_is_not_the_default(
+    run_of: MakeRun, statement: str, attention: str
+) -> None:
+    assert _value(run_of(_trainer(statement), _FLAGS), "attention") == attention
+
+
+# --- other frameworks ------------------------------------------------------------------------
+
+
+def test_shards_of_unread_arguments_have_any_strategy(run_of: MakeRun) -> None:
+    text = (
+        "import torch\nimport lightning as L\nfrom lightning.pytorch.strategies import"
+        " FSDPStrategy\nfrom common.tools import config, Net, loader\n"
+        "trainer = L.Trainer(devices=4, strategy=FSDPStrategy(**config))\n"
+        "trainer.fit(Net(), loader)\n"
+    )
+    assert _value(run_of({"train.py": text}, "python train.py"), "fsdp") == "unknown"

@@ -58,6 +58,31 @@ def held_back(run: Run) -> Optional[Setting]:
     return next((_several(call) for call in calls if call.method in _HOLDS_BACK), None)
 
 
+def left_open(run: Run) -> Optional[Setting]:
+    """Updates of a loop that all wait for what sounds like a count, and nobody can tell."""
+    calls = [call for file in run.python for call in file.calls]
+    updates = [call for call in calls if _updates(call) and call.loop is not None]
+    asked = [_counted(call) for call in updates]
+    if not asked or None in asked:
+        return None
+    reason = f"it depends on {asked[0].text}" if asked[0] is not None else ""
+    return Setting(_NAME, Unknown(reason), updates[0].location, Origin.CONSTRUCTOR)
+
+
+_COUNTS = re.compile(
+    r"(?i)step|iter|\bi\b|\bit\b|count|idx|batch|updat|sync|micro|last|bound|ready|len\(|accu|%"
+)
+_NO_COUNT = re.compile(r"(?i)epoch|finite|nan|warm|max_|total|isinstance|None|_start|skip")
+
+
+def _counted(call: Call) -> Optional[Condition]:
+    """A condition of an update that sounds like a count of batches."""
+    for condition in call.conditions:
+        if _COUNTS.search(condition.text) and not _NO_COUNT.search(condition.text):
+            return condition
+    return None
+
+
 def parts_of_a_step(run: Run) -> Optional[Setting]:
     """A loop of backward passes with the update behind it: a batch that is cut into parts.
 

@@ -72,7 +72,36 @@ def frozen(run: Run) -> Optional[Setting]:
     for site in sites:
         if truth(site.value) is not True and (site.target not in thawed or site.conditions):
             return _tuning(run, site)
-    return _switched(run)
+    return _partly(run) or _switched(run)
+
+
+def _partly(run: Run) -> Optional[Setting]:
+    """``AdamW(model.head.parameters())``: the only optimizer is given a part of the model."""
+    given: dict[str, Location] = {}
+    for file in run.python:
+        for call in file.calls:
+            if not call.name.startswith("torch.optim.") or "schedul" in call.name:
+                continue
+            argument = call.keywords.get("params") or next(iter(call.positional), None)
+            text = argument.text if argument is not None else ""
+            chosen = _CHOSEN.fullmatch(text)
+            owners = (
+                [text] if chosen is not None else re.findall(r"([\w.\[\]]+)\.parameters\(", text)
+            )
+            if not owners:
+                return None  # what it is given has a name of its own
+            given.update(dict.fromkeys(owners, call.location))
+    part = next(iter(given), "")
+    if len(given) != 1 or not (_PART.fullmatch(part) or _CHOSEN.fullmatch(part)):
+        return None
+    value = Unknown(f"the optimizer is given {part}", ("freeze", "full"))
+    return Setting("tuning", value, given[part], Origin.CONSTRUCTOR)
+
+
+_PART = re.compile(r"(?:self\.)?(?:model|net|network)(?:\.module)?\.(?!module$|model$)\w[\w.\[\]]*")
+_CHOSEN = re.compile(
+    r"\[\s*\w+ for \w+, *\w+ in [^{}]*named_parameters\(\) if (?!.*requires_grad).*\]"
+)
 
 
 def _tuning(run: Run, site: _Site) -> Setting:

@@ -49,7 +49,10 @@ _NATIVE = re.compile(
 _MEASURE = re.compile(r"(?:Loss|Metric|Reward|Scorer|Evaluator|Teacher)\w*$")
 _HELPER = re.compile(r"(?i)(?:^|[._])(?:teacher|ref(?:erence)?_?model|reward_?model|critic)")
 _ATTENTION_SETTERS = ("set_attention_implementation", "set_attn_implementation")
-_FORWARD = re.compile(r"Attention\w*\.forward$")
+_FORWARD = re.compile(
+    r"Attention\w*\.forward$|modeling_\w+\.\w*Attention\w*$|\.scaled_dot_product_attention$"
+)
+_EXCHANGE = re.compile(r"(?:replace|patch)_\w*(?:attn|attention)")
 _OWN_ADAPTERS = re.compile(
     r"^(?!load_|merge_|unload|save_|get_|is_|_?has_).*(?:^|_)(?:lora|peft|adapters?)(?:_|$)"
 )
@@ -200,6 +203,10 @@ def _patched_attention(run: Run, calls: list[Call]) -> Optional[Setting]:
                 reason = f"{attribute.name} is replaced"
                 place = attribute.location
                 return Setting("attention", Unknown(reason), place, Origin.CONSTRUCTOR)
+    for call in calls:
+        if _EXCHANGE.match(call.method):
+            reason = f"{call.method} exchanges the attention"
+            return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     return None
 
 
@@ -404,6 +411,34 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
             found["tuning"] = Setting("tuning", "full", None, Origin.DERIVED, note)
         note = "no unsloth in the code that is run"
         found["unsloth"] = Setting("unsloth", False, None, Origin.DERIVED, note)
+
+
+_PEFT_SWITCH = re.compile(r"\buse_(?:peft|lora)\b")
+
+
+def tuning_of_code(run: Run) -> Optional[Setting]:
+    """What the code that is run says of the tuning, where it is not that all is trained."""
+    found: dict[str, Setting] = {}
+    calls = [
+        call
+        for file in run.python
+        for call in file.calls
+        if not any(_PEFT_SWITCH.search(condition.text) for condition in call.conditions)
+    ]
+    _tuning(found, run, calls)
+    made = found.get("tuning")
+    applied = [call for call in calls if call.method in _APPLIES_ADAPTER]
+    given = [call.keywords["peft_config"] for call in calls if _is_given(call, "peft_config")]
+    if made is not None and known(made.value):
+        is_used = bool(applied) or any(" if " not in argument.text for argument in given)
+        return made if made.value != "full" and is_used else None
+    if made is not None:
+        return made
+    untaken = [call for file in run.python for call in file.untaken]
+    if applied and not _leaves_adapters(calls, untaken):
+        reason = f"{applied[0].method} puts an adapter on the model"
+        return Setting("tuning", Unknown(reason), applied[0].location, Origin.CONSTRUCTOR)
+    return _adapted_by_itself(calls)
 
 
 def _adapter(calls: list[Call]) -> Optional[Call]:

@@ -201,6 +201,8 @@ def _fsdp_object(call: Call) -> dict[str, Setting]:
     found = _all_given({"zero_stage": 0, "ddp": False}, call)
     strategy = call.keywords.get("sharding_strategy")
     value: Any = "full_shard"
+    if strategy is None and call.is_open:
+        value = Unknown("arguments of the strategy are not all known")
     if strategy is not None:
         value = strategy.value
         if isinstance(value, str):

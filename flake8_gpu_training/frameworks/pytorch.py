@@ -17,6 +17,7 @@ from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.accumulation import (
     accumulation_by_hand,
     held_back,
+    left_open,
     parts_of_a_step,
     told_to_update,
 )
@@ -374,11 +375,21 @@ def _is_plain(program: _Program, call: Call, keyword: str) -> bool:
     return (
         not call.is_open
         and keyword not in call.keywords
+        and not _is_unread_engine(program, call)
         and program.is_searched
         and not program.words & (set(_HALF_WORDS) - {"precision"})
         and program.run.launcher.name not in ("", "unknown")
         and not program.run.single_file
     )
+
+
+def _is_unread_engine(program: _Program, call: Call) -> bool:
+    """Whether a DeepSpeed configuration that was not read may decide the precision."""
+    plugin = _keyword(call, "deepspeed_plugin")
+    if plugin is None or plugin.value is None or program.run.deepspeed is not None:
+        return False
+    made = program.first("DeepSpeedPlugin")
+    return made is None or made.is_open or _keyword(made, "hf_ds_config") is not None
 
 
 def _eight_bits(program: _Program) -> Optional[Setting]:
@@ -959,7 +970,12 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
     by_hand = accumulation_by_hand(program.run)
     if by_hand is not None:
         return {name: by_hand}
-    several = parts_of_a_step(program.run) or held_back(program.run) or told_to_update(program.run)
+    several = (
+        parts_of_a_step(program.run)
+        or held_back(program.run)
+        or told_to_update(program.run)
+        or left_open(program.run)
+    )
     if several is not None:
         return {name: several}
     if program.silent(*_ACCUMULATION_WORDS, "deepspeed") and not program.is_launch_open():

@@ -18,6 +18,7 @@ from flake8_gpu_training.frameworks.hub_models import (
     is_model_load,
     is_native,
     practices_from_models,
+    tuning_of_code,
 )
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
@@ -635,6 +636,9 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     peft = find(run, "use_peft", "use_lora")
     if peft is not None and known(peft.value):
         found["tuning"] = practice("tuning", "lora" if truth(peft.value) else "full", peft)
+        if not truth(peft.value):
+            # The code may put an adapter on whatever that switch says.
+            found["tuning"] = tuning_of_code(run) or found["tuning"]
     elif peft is None and any(call.name == "trl.get_peft_config" for _, call in _calls(run)):
         found.update(by_default(run, "tuning", "full", "trl ModelConfig: use_peft False"))
     elif peft is None and _trains_whole_models(run):

@@ -26,6 +26,7 @@ from flake8_gpu_training.runs._followed import (
     put_dotted,
 )
 from flake8_gpu_training.runs._followed_configs import PAIR, with_base
+from flake8_gpu_training.runs._followed_objects import change_unseen
 from flake8_gpu_training.runs.settings import typed
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _values(follower: Follower, owner: Table, given: Given, text: str) -> Any:
 def _update(follower: Follower, owner: Table, given: Given, text: str) -> Any:
     source = given.get(0, default=Table())
     if given.is_open or not isinstance(source, Table) or source.is_open:
-        doubt_all(owner)
+        change_unseen(owner)
     if isinstance(source, Table):
         for key in source.entries:
             owner.put(key, follower.leaf(source, key), follower.doubt > 0)

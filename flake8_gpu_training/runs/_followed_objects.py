@@ -35,16 +35,18 @@ class TrainerArguments(Table):
     """An object of the Trainer's arguments: what was changed since it was made.
 
     ``doubt`` is the follower's when the object was made: what is certain there is certain here.
-    ``is_lost``: code that is not followed may have set any attribute.
+    ``is_lost``: code that is not followed may have set any attribute; ``is_changed``: it may
+    have done so after flags had set them.
     """
 
-    __slots__ = ("changed", "doubt", "is_lost", "is_made", "key")
+    __slots__ = ("changed", "doubt", "is_changed", "is_lost", "is_made", "key")
 
     def __init__(self, doubt: int, key: Key = BY_PARSER) -> None:
         self.changed: set[str] = set()
         self.doubt = doubt
         self.is_made = False
         self.is_lost = False
+        self.is_changed = False
         self.key = key
         super().__init__(is_open=True)
 
@@ -61,7 +63,7 @@ class TrainerArguments(Table):
         for name, value in self.entries.items():
             made.put(name, value.copy(depth + 1) if isinstance(value, Table) else value)
         made.changed, made.is_made = set(self.changed), True
-        made.is_lost = self.is_lost
+        made.is_lost, made.is_changed = self.is_lost, self.is_changed
         return made
 
 
@@ -75,21 +77,36 @@ def is_arguments(kind: Any) -> bool:
 def passed_through(owner: Table) -> Table:
     """What a function that is not followed gives back of an object it gets: the same, changed."""
     made = owner.copy()
-    doubt_all(made)
-    if isinstance(made, TrainerArguments):
-        made.is_lost = True
+    change_unseen(made)
     return made
+
+
+def change_unseen(owner: Table) -> None:
+    """Code that is not followed may set any key of ``owner``."""
+    doubt_all(owner)
+    if isinstance(owner, TrainerArguments):
+        owner.is_lost = owner.is_changed = True
 
 
 def are_lost(call: Optional[Call], outcome: Outcome) -> bool:
     """Whether code that is not followed may have set any attribute of a trainer's arguments."""
+    table = _arguments_of(call, outcome)
+    return table is not None and table.is_lost
+
+
+def are_changed(call: Optional[Call], outcome: Outcome) -> bool:
+    """Whether such code may have changed what flags had set."""
+    table = _arguments_of(call, outcome)
+    return table is not None and table.is_changed
+
+
+def _arguments_of(call: Optional[Call], outcome: Outcome) -> Optional[TrainerArguments]:
     key = BY_PARSER
     if call is not None:
         if call.end is None:
-            return False
+            return None
         key = (call.location.path, call.end.line, call.end.column)
-    table = outcome.objects.get(key)
-    return table is not None and table.is_lost
+    return outcome.objects.get(key)
 
 
 def arguments_of_library(
@@ -117,6 +134,7 @@ def note_trainer(follower: Follower, node: ast.Call, given: Given) -> None:
 def _either(one: TrainerArguments, other: TrainerArguments) -> TrainerArguments:
     made = one.copy()
     made.is_lost = one.is_lost or other.is_lost
+    made.is_changed = one.is_changed or other.is_changed
     made.changed |= other.changed
     for name in made.changed:
         missing = Unknown("set in a branch")

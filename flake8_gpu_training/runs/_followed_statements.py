@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -20,7 +21,7 @@ from flake8_gpu_training.runs._followed import (
     joined,
 )
 from flake8_gpu_training.runs._followed_expressions import MAX_ITEMS, Expressions
-from flake8_gpu_training.runs._followed_objects import passed_through
+from flake8_gpu_training.runs._followed_objects import change_unseen, passed_through
 from flake8_gpu_training.runs._followed_operators import arithmetic, text_of
 
 NEXT, END, BREAK, CONTINUE, RAISE = "next", "end", "break", "continue", "raise"
@@ -28,6 +29,8 @@ NEXT, END, BREAK, CONTINUE, RAISE = "next", "end", "break", "continue", "raise"
 _HANDLERS = {kind: f"_do_{kind.__name__.lower()}" for kind in ast.stmt.__subclasses__()}
 """The method that goes through each kind of statement."""
 _RECORDS = ("BaseModel", "BaseSettings", "NamedTuple")
+_CHANGES = re.compile(r"(?i)_?(?:update|overrid|overwrit|merge|adjust|modify|resolve|fill|auto)")
+"""Names of functions that change what they are given."""
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
@@ -59,7 +62,23 @@ class Statements(Expressions):
     # --- values and names ---
 
     def _do_expr(self, node: ast.Expr, frame: Frame) -> str:
-        return RAISE if self.value(node.value, frame) == External("exit") else NEXT
+        value = self.value(node.value, frame)
+        call = node.value
+        if isinstance(value, Unknown) and isinstance(call, ast.Call):
+            self._change_arguments(call, frame)
+        return RAISE if value == External("exit") else NEXT
+
+    def _change_arguments(self, call: ast.Call, frame: Frame) -> None:
+        """``update_args(args)`` of a module that is not in sight does what it is called for."""
+        if not isinstance(call.func, ast.Name) or not _CHANGES.match(call.func.id):
+            return
+        callee = self.value(call.func, frame)
+        if not isinstance(callee, (External, Unknown)):
+            return
+        for item in (*call.args, *(keyword.value for keyword in call.keywords)):
+            given = self.value(item, frame) if isinstance(item, ast.Name) else None
+            if isinstance(given, Table) and given.entries:
+                change_unseen(given)
 
     def _do_assign(self, node: ast.Assign, frame: Frame) -> str:
         value = self.value(node.value, frame)

@@ -30,7 +30,7 @@ from flake8_gpu_training.facts import (
 from flake8_gpu_training.facts import Entry as NodeEntry
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
-from flake8_gpu_training.runs._followed_objects import are_lost, changed_settings
+from flake8_gpu_training.runs._followed_objects import are_changed, are_lost, changed_settings
 from flake8_gpu_training.runs.absent import absent
 from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
@@ -560,6 +560,8 @@ class Assembly:
         else:
             layers.append(changes or {})
         is_open = is_open or self._lacks_file(program, given, command, origins.writer)
+        if entry.from_flags and outcome is not None and are_changed(entry.constructor, outcome):
+            layers.insert(0, {**layers[0], **_doubted(flag_settings(given), layers[0])})
         if entry.from_flags:
             layers.append(outcome.told if outcome is not None else {})
             layers.append({} if _is_of_dict(outcome) else flag_settings(given))
@@ -962,6 +964,16 @@ def _configured(entry: Entry, outcome: Outcome) -> Entry:
     filled = filled_call(entry.constructor, outcome)
     is_open = entry.is_open and (filled.is_open or not entry.constructor.is_open)
     return dataclasses.replace(entry, constructor=filled, is_open=is_open)
+
+
+def _doubted(flags: Mapping[str, Setting], changed: Mapping[str, Setting]) -> dict[str, Setting]:
+    """``flags`` that code which is not followed may have set anew, unless it is seen to what."""
+    reason = "something out of sight may change it"
+    return {
+        name: dataclasses.replace(setting, value=Unknown(reason, (setting.value,)))
+        for name, setting in flags.items()
+        if setting.known and name not in changed
+    }
 
 
 def _breaks(command: Command, script: ScriptFile) -> bool:

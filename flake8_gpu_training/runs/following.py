@@ -394,7 +394,7 @@ class Follower(Statements):
             return
         owner.is_open = True
         if isinstance(owner, TrainerArguments):
-            owner.is_lost = True
+            owner.is_lost = owner.is_changed = True
         for name in list(owner.entries):  # any key may be meant
             owner.entries[name] = joined(owner.entries[name], Unknown("set by a computed name"))
 
