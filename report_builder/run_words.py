@@ -114,11 +114,16 @@ class RunWords:
     def mode_of(self, run: Run) -> str:
         """How the run is started: the program and its sub-command."""
         if run.command is None:
-            return self.say(_KIND[run.kind]) + self.t(
-                "（未见启动命令）", " (no launch command seen)"
-            )
+            unseen = self.t("（未见启动命令）", " (no launch command seen)")
+            return self.say(_KIND[run.kind]) + self._stage(run) + unseen
         words = [word.text for word in run.command.words[:2] if not word.text.startswith("-")]
-        return code(" ".join(words)) if words else self.say(_KIND[run.kind])
+        shown = code(" ".join(words)) if words else self.say(_KIND[run.kind])
+        return shown + self._stage(run)
+
+    def _stage(self, run: Run) -> str:
+        """LlamaFactory's stage, which its command does not name."""
+        stage = run.value("algorithm") if run.framework == "llamafactory" else None
+        return self.t(f"（stage：{stage}）", f" (stage: {stage})") if stage else ""
 
     def rlhf_of(self, run: Run) -> str:
         """The RLHF algorithm, or nothing for other runs."""

@@ -160,6 +160,7 @@ def default_text(text: str, lang: str) -> Optional[str]:
     assigned = _ASSIGNED.fullmatch(text)
     if assigned is not None:
         source = re.split(r"[:,] |'s default", assigned["source"])[0]
+        source = re.sub(r"(?<=\d) to (?=\d)", "–", source)
         if chinese:
             source = source.replace(" and ", "、")
             return f"`{assigned['setting']}`（框架默认，{source}）"

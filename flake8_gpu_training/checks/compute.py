@@ -435,7 +435,9 @@ def _fused_adam(run: Run) -> Judgement:
         return off(Text(f"优化器为 {setting.value}", f"the optimizer is {setting.value}"), setting)
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)
-    return replace(_advise_fused_name(run, setting), findings=())
+    answer = _advise_fused_name(run, setting)
+    action = Text(f"{answer.action.zh}（见 GPU306）", f"{answer.action.en} (see GPU306)")
+    return replace(answer, findings=(), action=action)
 
 
 def _fused_optimizer(run: Run, setting: Setting) -> Optional[Judgement]:

@@ -79,7 +79,7 @@ _DORA = _optional(
     ("use_dora",),
     _is_lora,
     _LORA_ONLY,
-    Text("可选：质量略升、速度略降", "optional: slower, better"),
+    Text("可选：质量略升、速度略降", "optional: better, but slower"),
 )
 _LORA_PLUS = _optional(
     ("lorap_lr_ratio", "loraplus_lr_ratio"),

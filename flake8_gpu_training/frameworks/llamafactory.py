@@ -58,7 +58,9 @@ _SPELLINGS: dict[str, Spelling] = {
         f"{_MODEL}: disable_gradient_checkpointing False",
     ),
     "reentrant_checkpointing": Spelling(
-        "use_reentrant_gc", default=True, source="llamafactory 0.9.5 model_args.py: True"
+        "use_reentrant_gc",
+        default=True,
+        source="llamafactory 0.9.2 to 0.9.5 hparams/model_args.py: use_reentrant_gc True",
     ),
     "micro_batch_size": Spelling(
         "per_device_train_batch_size",
