@@ -127,6 +127,27 @@ class Use:
         """Whether it reaches the program as a flag of a command."""
         return written.is_flag or self.through_flags
 
+    def named(self, name: str) -> str:
+        """A parameter as the user writes it, or would: its flag on a command line.
+
+        ``a|b``: the first of several names that the release at hand has.
+        """
+        names, parameters = name.split("|"), self.accepted.parameters
+        taken = [parameters[one].name for one in names if one in parameters]
+        wanted = taken[0] if taken else names[0]
+        for written in self.written:
+            parameter = self.parameter(written)
+            if written.raw and parameter is not None and parameter.name == wanted:
+                return written.raw
+        if self.call is not None or not self._is_command_line:
+            return wanted
+        return f"--{wanted.replace('_', '-')}"
+
+    @property
+    def _is_command_line(self) -> bool:
+        """Whether what is missing would be added as a flag."""
+        return self.through_flags and not any(one.is_key for one in self.written)
+
     @property
     def is_trainer(self) -> bool:
         """Whether TrainingArguments take what is given."""

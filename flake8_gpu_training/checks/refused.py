@@ -51,7 +51,7 @@ def _is_newer(rule: Refusal, use: Use, part: Part) -> bool:
 
 
 def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> Fault:
-    words = _Words(options, rule.figures(options))
+    words = _Words(use, options, rule.figures(options))
     mend, why = (
         Text(text.zh.format_map(words), text.en.format_map(words)) for text in (rule.mend, rule.why)
     )
@@ -80,12 +80,15 @@ def _stop(use: Use, rule: Refusal, title: str) -> str:
 
 
 class _Words(Mapping[str, str]):
-    """The values that a rule's words may name."""
+    """What a rule's words may name: ``{tp_size}`` is a value, ``{--tp_size}`` the parameter as
+    the user writes it."""
 
-    def __init__(self, options: Options, figures: Mapping[str, Any]) -> None:
-        self._options, self._figures = options, figures
+    def __init__(self, use: Use, options: Options, figures: Mapping[str, Any]) -> None:
+        self._use, self._options, self._figures = use, options, figures
 
     def __getitem__(self, name: str) -> str:
+        if name.startswith("--"):
+            return self._use.named(str(self._figures.get(name, name[2:])))
         if name in self._figures:
             return value_text(self._figures[name])
         try:

@@ -98,7 +98,7 @@ def visible_gpus(options: Options) -> int:
 
 def drop(name: str) -> Text:
     """The instruction to leave a parameter out."""
-    return Text(f"去掉 {name}", f"drop {name}")
+    return Text(f"去掉 {{--{name}}}", f"drop {{--{name}}}")
 
 
 def figures_of(**numbers: Any) -> Any:

@@ -10,7 +10,6 @@ from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, Undec
 from flake8_gpu_training.frameworks.refusals.served import (
     drop,
     figures_of,
-    fitting,
     given,
     is_on,
     positive,
@@ -41,7 +40,19 @@ def _uneven_attention(options: Options) -> bool:
 
 def _attention(options: Options) -> Mapping[str, Any]:
     size, copies = positive(options, *_TP), _copies(options)
-    return {"size": size, "copies": copies, "fitting": fitting(size, copies)}
+    is_own = options.takes(_ATTENTION_DP) and positive(options, _ATTENTION_DP) > 1
+    *most, last = (
+        ("1",)
+        if size == 1
+        else (str(number) for number in range(2, size + 1) if size % number == 0)
+    )
+    return {
+        "size": size,
+        "copies": copies,
+        "--copying": _ATTENTION_DP if is_own else "|".join(_DP),
+        "choices": f"{', '.join(most)} or {last}" if most else last,
+        "listed": "、".join((*most, last)),
+    }
 
 
 def _attention_alone(options: Options) -> bool:
@@ -115,7 +126,7 @@ def _below(name: str, least: int) -> Any:
 
 
 def _at_least(name: str, least: int) -> Text:
-    return Text(f"{name} 不小于 {least}", f"set {name} to at least {least}")
+    return Text(f"{{--{name}}} 不小于 {least}", f"set {{--{name}}} to at least {least}")
 
 
 def _dense(options: Options) -> bool:
@@ -143,7 +154,7 @@ def _few_workers(options: Options) -> Mapping[str, Any]:
     """The first number of workers that is too small, and the least there is."""
     for name, least in _LEAST.items():
         if options.takes(name) and name in options.given and options[name] < least:
-            return {"workers": name, "least": least}
+            return {"--workers": name, "least": least}
     return {}
 
 
@@ -208,8 +219,8 @@ REFUSALS: tuple[Refusal, ...] = (
         (*_DP, "dp", _ATTENTION_DP, *_TP),
         _uneven_attention,
         Text(
-            "数据并行设为 {fitting} 等能整除 {size} 的值",
-            "set data parallelism to {fitting} or another divisor of {size}",
+            "{--copying} 设为 {listed} 之一",
+            "set {--copying} to {choices}",
         ),
         Text(
             "注意力数据并行度 {copies} 不能整除张量并行度 {size}",
@@ -226,10 +237,10 @@ REFUSALS: tuple[Refusal, ...] = (
         ("enable_dp_attention", *_DP),
         _attention_alone,
         Text(
-            "设置 dp-size（1 < dp-size <= tp-size）",
-            "set dp-size above 1 and up to tp-size, or drop enable-dp-attention",
+            "设置 {--dp_size}（1 < {--dp_size} <= {--tp_size}）",
+            "set {--dp_size} above 1 and up to {--tp_size}, or drop {--enable_dp_attention}",
         ),
-        Text("dp-size 为 1 时没有注意力数据并行", "with dp-size 1 there is none"),
+        Text("{--dp_size} 为 1 时没有注意力数据并行", "with {--dp_size} 1 there is none"),
         raiser="SGLang",
         since="0.4.6",
         until="0.4.6",
@@ -240,8 +251,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("nnodes", *_TP, *_PP),
         _uneven_nodes,
         Text(
-            "让张量并行 × 流水线并行能被 nnodes={nnodes} 整除",
-            "let tp-size x pp-size be a multiple of nnodes={nnodes}",
+            "让张量并行 × 流水线并行能被 {--nnodes}={nnodes} 整除",
+            "let {--tp_size} x {--pp_size} be a multiple of {--nnodes}={nnodes}",
         ),
         Text(
             "{ranks} 个进程不能平均分到 {nnodes} 个节点",
@@ -256,8 +267,8 @@ REFUSALS: tuple[Refusal, ...] = (
         (*_DP, "nnodes"),
         _copies_on_nodes,
         Text(
-            "加上 enable-dp-attention，或每个节点启动一个服务",
-            "add enable-dp-attention, or start a server of its own on each node",
+            "加上 {--enable_dp_attention}，或每个节点启动一个服务",
+            "add {--enable_dp_attention}, or start a server of its own on each node",
         ),
         Text("数据并行的多份模型不能跨节点", "replicas of one server do not span nodes"),
         raiser="SGLang",
@@ -268,12 +279,13 @@ REFUSALS: tuple[Refusal, ...] = (
         ("chunked_prefill_size", "page_size"),
         _uneven_pages,
         Text(
-            "chunked_prefill_size 设为 {page_size} 的倍数",
-            "set chunked_prefill_size to a multiple of {page_size}",
+            "{--chunked_prefill_size} 设为 {page_size} 的倍数",
+            "set {--chunked_prefill_size} to a multiple of {page_size}",
         ),
         Text(
-            "page_size={page_size} 不能整除 chunked_prefill_size={chunked_prefill_size}",
-            "page_size={page_size} does not divide chunked_prefill_size={chunked_prefill_size}",
+            "{--page_size}={page_size} 不能整除 {--chunked_prefill_size}={chunked_prefill_size}",
+            "{--page_size}={page_size} does not divide "
+            "{--chunked_prefill_size}={chunked_prefill_size}",
         ),
         raiser="SGLang",
         since="0.4.6",
@@ -285,8 +297,8 @@ REFUSALS: tuple[Refusal, ...] = (
         _both("enable_hierarchical_cache", "disable_radix_cache"),
         drop("disable_radix_cache"),
         Text(
-            "enable_hierarchical_cache 建立在 radix cache 之上",
-            "enable_hierarchical_cache extends the radix cache",
+            "{--enable_hierarchical_cache} 建立在 radix cache 之上",
+            "{--enable_hierarchical_cache} extends the radix cache",
         ),
         raiser="SGLang",
         since="0.5.2",
@@ -297,8 +309,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("enable_dynamic_batch_tokenizer", "enable_tokenizer_batch_encode"),
         _both("enable_dynamic_batch_tokenizer", "enable_tokenizer_batch_encode"),
         Text(
-            "只保留 enable_dynamic_batch_tokenizer 与 enable_tokenizer_batch_encode 之一",
-            "keep one of enable_dynamic_batch_tokenizer and enable_tokenizer_batch_encode",
+            "只保留 {--enable_dynamic_batch_tokenizer} 与 {--enable_tokenizer_batch_encode} 之一",
+            "keep one of {--enable_dynamic_batch_tokenizer} and {--enable_tokenizer_batch_encode}",
         ),
         Text("两种分词批处理不能同时使用", "the tokenizer batches in one way"),
         raiser="SGLang",
@@ -309,8 +321,8 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_ARGS}._handle_data_parallelism",
         ("enable_dp_lm_head", "enable_dp_attention"),
         lambda options: _head_alone(options) and positive(options, *_DP) > 1,
-        Text("加上 enable-dp-attention", "add enable-dp-attention"),
-        Text("enable_dp_lm_head 需要注意力数据并行", "enable_dp_lm_head needs it"),
+        Text("加上 {--enable_dp_attention}", "add {--enable_dp_attention}"),
+        Text("{--enable_dp_lm_head} 需要注意力数据并行", "{--enable_dp_lm_head} needs it"),
         raiser="SGLang",
         since="0.4.9",
     ),
@@ -319,7 +331,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         (*_PP, "speculative_algorithm"),
         _speculates_in_stages,
-        Text("pp-size 设为 1，或去掉推测解码", "set pp-size to 1, or drop speculation"),
+        Text("{--pp_size} 设为 1，或去掉推测解码", "set {--pp_size} to 1, or drop speculation"),
         Text("流水线并行不支持推测解码", "pipeline stages do not speculate"),
         raiser="SGLang",
         since="0.4.9",
@@ -330,7 +342,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         ("served_model_name",),
         _named_with_colon,
-        Text("served_model_name 不写冒号", "write served_model_name without a colon"),
+        Text("{--served_model_name} 不写冒号", "write {--served_model_name} without a colon"),
         Text("冒号用于 model:adapter", "a colon separates the model from an adapter"),
         raiser="SGLang",
         since="0.5.6",
@@ -340,7 +352,7 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_ARGS}._handle_request_metrics_exporters",
         ("export_metrics_to_file",),
         _nowhere_exported,
-        Text("加上 export_metrics_to_file_dir", "add export_metrics_to_file_dir"),
+        Text("加上 {--export_metrics_to_file_dir}", "add {--export_metrics_to_file_dir}"),
         Text("没有导出指标的目录", "there is no folder for the metrics"),
         raiser="SGLang",
         since="0.5.6",
@@ -351,8 +363,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("enable_lora", "max_lora_rank", "lora_target_modules"),
         _unknown_adapters,
         Text(
-            "给出 lora_paths，或同时设置 max_lora_rank 与 lora_target_modules",
-            "give lora_paths, or both max_lora_rank and lora_target_modules",
+            "给出 {--lora_paths}，或同时设置 {--max_lora_rank} 与 {--lora_target_modules}",
+            "give {--lora_paths}, or both {--max_lora_rank} and {--lora_target_modules}",
         ),
         Text(
             "没有初始适配器时须知道其秩与目标模块",
@@ -367,8 +379,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("max_lora_chunk_size",),
         _odd_chunk,
         Text(
-            "max_lora_chunk_size 取 16、32、64 或 128",
-            "set max_lora_chunk_size to 16, 32, 64 or 128",
+            "{--max_lora_chunk_size} 取 16、32、64 或 128",
+            "set {--max_lora_chunk_size} to 16, 32, 64 or 128",
         ),
         Text("须为 16 至 128 的 2 的幂", "it is a power of 2 from 16 to 128"),
         raiser="SGLang",
@@ -445,7 +457,7 @@ REFUSALS: tuple[Refusal, ...] = (
         drop("disable_cuda_graph_padding"),
         Text(
             "每种批大小都要重新编译",
-            "each size of a batch would be compiled by enable_torch_compile",
+            "each size of a batch would be compiled by {--enable_torch_compile}",
         ),
         raiser="SGLang",
         since="0.5.16",
@@ -455,7 +467,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         ("moe_dense_tp_size",),
         _dense,
-        Text("moe_dense_tp_size 设为 1", "set moe_dense_tp_size to 1"),
+        Text("{--moe_dense_tp_size} 设为 1", "set {--moe_dense_tp_size} to 1"),
         Text(
             "只支持 1 或不设置，不支持 {moe_dense_tp_size}",
             "{moe_dense_tp_size} is not supported",
@@ -470,11 +482,11 @@ REFUSALS: tuple[Refusal, ...] = (
         ("enable_pdmux", *_PP, "chunked_prefill_size", "disaggregation_mode"),
         _multiplexed,
         Text(
-            "去掉 enable_pdmux，或设置 pp-size=1、chunked-prefill-size=-1 且不分离部署",
-            "drop enable_pdmux, or set pp-size 1 and chunked-prefill-size -1 without "
+            "去掉 {--enable_pdmux}，或设置 {--pp_size}=1、{--chunked_prefill_size}=-1 且不分离部署",
+            "drop {--enable_pdmux}, or set {--pp_size} 1 and {--chunked_prefill_size} -1 without "
             "disaggregation",
         ),
-        Text("enable_pdmux 与它们不兼容", "enable_pdmux goes with none of them"),
+        Text("{--enable_pdmux} 与它们不兼容", "{--enable_pdmux} goes with none of them"),
         raiser="SGLang",
         since="0.5.6",
     ),
@@ -483,7 +495,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         tuple(_LEAST),
         lambda options: bool(_few_workers(options)),
-        Text("{workers} 不小于 {least}", "set {workers} to at least {least}"),
+        Text("{--workers} 不小于 {least}", "set {--workers} to at least {least}"),
         Text("工作进程不足", "there are too few workers"),
         figures=_few_workers,
         raiser="SGLang",
@@ -494,7 +506,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         ("schedule_policy", "enable_priority_scheduling"),
         _other_policy,
-        Text("schedule_policy 设为 fcfs 或 lof", "set schedule_policy to fcfs or lof"),
+        Text("{--schedule_policy} 设为 fcfs 或 lof", "set {--schedule_policy} to fcfs or lof"),
         Text(
             "优先级调度不支持 {schedule_policy}",
             "priorities do not go with {schedule_policy}",
@@ -507,7 +519,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         ("retraction_policy", "enable_priority_scheduling"),
         _unordered,
-        Text("加上 enable_priority_scheduling", "add enable_priority_scheduling"),
+        Text("加上 {--enable_priority_scheduling}", "add {--enable_priority_scheduling}"),
         Text("按优先级回收需要优先级调度", "retraction by priority needs it"),
         write=lambda options: {"enable_priority_scheduling": True},
         raiser="SGLang",
@@ -518,7 +530,7 @@ REFUSALS: tuple[Refusal, ...] = (
         _CHECKED,
         ("gc_threshold",),
         _odd_thresholds,
-        Text("gc_threshold 写 1 至 3 个整数", "give gc_threshold 1 to 3 whole numbers"),
+        Text("{--gc_threshold} 写 1 至 3 个整数", "give {--gc_threshold} 1 to 3 whole numbers"),
         Text("垃圾回收有三代", "the collector has three generations"),
         raiser="SGLang",
         since="0.5.10",
@@ -528,9 +540,9 @@ REFUSALS: tuple[Refusal, ...] = (
         "sglang/srt/arg_groups/validation_hook.py, validate_prefill_decode_interval",
         ("prefill_decode_interval", "prefill_decode_interval_min_bs"),
         lambda options: bool(_negative(options)),
-        Text("{negative} 不小于 0", "set {negative} to at least 0"),
+        Text("{--negative} 不小于 0", "set {--negative} to at least 0"),
         Text("间隔不能为负", "an interval is not negative"),
-        figures=lambda options: {"negative": _negative(options)},
+        figures=lambda options: {"--negative": _negative(options)},
         raiser="SGLang",
         since="0.5.23",
     ),
@@ -540,8 +552,8 @@ REFUSALS: tuple[Refusal, ...] = (
         (_ATTENTION_DP, *_DP),
         _two_parallelisms,
         Text(
-            "只保留 attn-dp-size 与 dp-size 之一大于 1",
-            "keep one of attn-dp-size and dp-size above 1",
+            "只保留 {--attn_dp_size} 与 {--dp_size} 之一大于 1",
+            "keep one of {--attn_dp_size} and {--dp_size} above 1",
         ),
         Text("两种数据并行不能同时使用", "both data parallelisms do not go together"),
         raiser="SGLang",
@@ -553,8 +565,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("lora_target_modules",),
         lambda options: _has_adapters(options) and _all_and_more(options),
         Text(
-            "lora_target_modules 只写 all，或去掉 all",
-            "give lora_target_modules all alone, or no all",
+            "{--lora_target_modules} 只写 all，或去掉 all",
+            "give {--lora_target_modules} all alone, or no all",
         ),
         Text("all 之外还有其他模块", "other modules stand beside all"),
         raiser="SGLang",
@@ -569,8 +581,8 @@ REFUSALS: tuple[Refusal, ...] = (
             and given(options, "max_loaded_loras") < options["max_loras_per_batch"]
         ),
         Text(
-            "max_loaded_loras 不小于 max_loras_per_batch={max_loras_per_batch}",
-            "set max_loaded_loras to at least max_loras_per_batch={max_loras_per_batch}",
+            "{--max_loaded_loras} 不小于 {--max_loras_per_batch}={max_loras_per_batch}",
+            "set {--max_loaded_loras} to at least {--max_loras_per_batch}={max_loras_per_batch}",
         ),
         Text("一批可用的多于已加载的", "a batch may need more adapters than are loaded"),
         raiser="SGLang",
@@ -584,10 +596,10 @@ REFUSALS: tuple[Refusal, ...] = (
             _has_adapters(options) and _paths(options) > given(options, "max_loaded_loras")
         ),
         Text(
-            "max_loaded_loras 不小于 {number}",
-            "set max_loaded_loras to at least {number}",
+            "{--max_loaded_loras} 不小于 {number}",
+            "set {--max_loaded_loras} to at least {number}",
         ),
-        Text("lora_paths 有 {number} 个适配器", "lora_paths names {number} adapters"),
+        Text("{--lora_paths} 有 {number} 个适配器", "{--lora_paths} names {number} adapters"),
         figures=figures_of(number=_paths),
         write=lambda options: {"max_loaded_loras": _paths(options)},
         raiser="SGLang",
@@ -609,8 +621,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("speculative_algorithm", "lora_paths", "enable_lora"),
         _speculates_otherwise,
         Text(
-            "speculative_algorithm 改用 NGRAM，或去掉 LoRA",
-            "set speculative_algorithm to NGRAM, or serve no adapters",
+            "{--speculative_algorithm} 改用 NGRAM，或去掉 LoRA",
+            "set {--speculative_algorithm} to NGRAM, or serve no adapters",
         ),
         Text(
             "LoRA 不支持 {speculative_algorithm}",

@@ -160,8 +160,8 @@ REFUSALS: tuple[Refusal, ...] = (
         (_TP, "model"),
         _uneven_heads,
         Text(
-            "tensor_parallel_size 设为 {fitting} 等能整除 {heads} 的值",
-            "set tensor_parallel_size to {fitting} or another divisor of {heads}",
+            "{--tensor_parallel_size} 设为 {fitting} 等能整除 {heads} 的值",
+            "set {--tensor_parallel_size} to {fitting} or another divisor of {heads}",
         ),
         Text(
             "{model} 有 {heads} 个注意力头，不能被 {size} 整除",
@@ -176,14 +176,16 @@ REFUSALS: tuple[Refusal, ...] = (
         ("max_num_batched_tokens", "max_model_len", "enable_chunked_prefill"),
         _short_batch,
         Text(
-            "max_num_batched_tokens 不小于 max_model_len，或不关闭 chunked prefill",
-            "set max_num_batched_tokens to at least max_model_len, or leave chunked prefill on",
+            "{--max_num_batched_tokens} 不小于 {--max_model_len}，或不关闭 chunked prefill",
+            "set {--max_num_batched_tokens} to at least {--max_model_len}, or leave chunked "
+            "prefill on",
         ),
         Text(
-            "关闭 chunked prefill 时 max_num_batched_tokens={max_num_batched_tokens} "
-            "小于 max_model_len={max_model_len}",
-            "without chunked prefill max_num_batched_tokens={max_num_batched_tokens} is less than "
-            "max_model_len={max_model_len}",
+            "关闭 chunked prefill 时 {--max_num_batched_tokens}={max_num_batched_tokens} "
+            "小于 {--max_model_len}={max_model_len}",
+            "without chunked prefill {--max_num_batched_tokens}={max_num_batched_tokens} is "
+            "less than "
+            "{--max_model_len}={max_model_len}",
         ),
         raiser="vLLM",
         since="0.14.1",
@@ -194,8 +196,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("max_num_batched_tokens", "max_num_seqs"),
         _few_tokens,
         Text(
-            "max_num_batched_tokens 不小于 max_num_seqs={max_num_seqs}",
-            "set max_num_batched_tokens to at least max_num_seqs={max_num_seqs}",
+            "{--max_num_batched_tokens} 不小于 {--max_num_seqs}={max_num_seqs}",
+            "set {--max_num_batched_tokens} to at least {--max_num_seqs}={max_num_seqs}",
         ),
         Text(
             "每步 {max_num_batched_tokens} 个 token 不够每个序列一个",
@@ -209,12 +211,12 @@ REFUSALS: tuple[Refusal, ...] = (
         ("max_cpu_loras", "max_loras"),
         _few_adapters,
         Text(
-            "max_cpu_loras 不小于 max_loras={max_loras}",
-            "set max_cpu_loras to at least max_loras={max_loras}",
+            "{--max_cpu_loras} 不小于 {--max_loras}={max_loras}",
+            "set {--max_cpu_loras} to at least {--max_loras}={max_loras}",
         ),
         Text(
-            "max_cpu_loras={max_cpu_loras} 小于 max_loras",
-            "max_cpu_loras={max_cpu_loras} is less than max_loras",
+            "{--max_cpu_loras}={max_cpu_loras} 小于 {--max_loras}",
+            "{--max_cpu_loras}={max_cpu_loras} is less than {--max_loras}",
         ),
         write=lambda options: {"max_cpu_loras": options["max_loras"]},
         raiser="vLLM",
@@ -226,8 +228,8 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda options: (
             is_on(options, "enable_eplb") and not is_on(options, "enable_expert_parallel")
         ),
-        Text("加上 enable_expert_parallel", "add enable_expert_parallel"),
-        Text("enable_eplb 需要专家并行", "enable_eplb needs expert parallelism"),
+        Text("加上 {--enable_expert_parallel}", "add {--enable_expert_parallel}"),
+        Text("{--enable_eplb} 需要专家并行", "{--enable_eplb} needs expert parallelism"),
         write=lambda options: {"enable_expert_parallel": True},
         raiser="vLLM",
         since="0.10.2",
@@ -238,8 +240,9 @@ REFUSALS: tuple[Refusal, ...] = (
         ("enable_eplb", _TP, _DP),
         _balances_one,
         Text(
-            "去掉 enable_eplb，或设置 tensor_parallel_size、data_parallel_size 大于 1",
-            "drop enable_eplb, or set tensor_parallel_size or data_parallel_size above 1",
+            "去掉 {--enable_eplb}，或设置 {--tensor_parallel_size}、{--data_parallel_size} 大于 1",
+            "drop {--enable_eplb}, or set {--tensor_parallel_size} or "
+            "{--data_parallel_size} above 1",
         ),
         Text("只有一个并行进程，无法均衡专家", "one rank has no experts to balance"),
         raiser="vLLM",
@@ -251,8 +254,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("data_parallel_size_local", _DP),
         _more_here,
         Text(
-            "data_parallel_size_local 不大于 data_parallel_size",
-            "set data_parallel_size_local to at most data_parallel_size",
+            "{--data_parallel_size_local} 不大于 {--data_parallel_size}",
+            "set {--data_parallel_size_local} to at most {--data_parallel_size}",
         ),
         Text(
             "本机 {data_parallel_size_local} 份多于总数 {data_parallel_size}",
@@ -268,8 +271,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("data_parallel_external_lb", _DP),
         _external_alone,
         Text(
-            "去掉 data_parallel_external_lb，或设置 data_parallel_size 大于 1",
-            "drop data_parallel_external_lb, or set data_parallel_size above 1",
+            "去掉 {--data_parallel_external_lb}，或设置 {--data_parallel_size} 大于 1",
+            "drop {--data_parallel_external_lb}, or set {--data_parallel_size} above 1",
         ),
         Text("只有一份模型，无需外部负载均衡", "one replica has no load to balance"),
         raiser="vLLM",
@@ -285,8 +288,8 @@ REFUSALS: tuple[Refusal, ...] = (
             "serve the model with vllm serve, or make one LLM a process (VLLM_DP_RANK)",
         ),
         Text(
-            "单进程的 LLM 不支持 data_parallel_size={data_parallel_size}",
-            "LLM in one process takes no data_parallel_size={data_parallel_size}",
+            "单进程的 LLM 不支持 {--data_parallel_size}={data_parallel_size}",
+            "LLM in one process takes no {--data_parallel_size}={data_parallel_size}",
         ),
         groups=("LLM",),
         since="0.14.1",
@@ -306,8 +309,8 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_PARALLEL}.__post_init__",
         (_PP, "enable_elastic_ep"),
         _elastic_stages,
-        Text("pipeline_parallel_size 设为 1", "set pipeline_parallel_size to 1"),
-        Text("enable_elastic_ep 不支持流水线并行", "enable_elastic_ep takes no pipeline"),
+        Text("{--pipeline_parallel_size} 设为 1", "set {--pipeline_parallel_size} to 1"),
+        Text("{--enable_elastic_ep} 不支持流水线并行", "{--enable_elastic_ep} takes no pipeline"),
         raiser="vLLM",
         since="0.19.1",
     ),
@@ -316,8 +319,11 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_PARALLEL}.__post_init__",
         ("enable_elastic_ep", "enable_eplb"),
         _elastic_unbalanced,
-        Text("加上 enable_eplb", "add enable_eplb"),
-        Text("enable_elastic_ep 需要 enable_eplb", "enable_elastic_ep needs enable_eplb"),
+        Text("加上 {--enable_eplb}", "add {--enable_eplb}"),
+        Text(
+            "{--enable_elastic_ep} 需要 {--enable_eplb}",
+            "{--enable_elastic_ep} needs {--enable_eplb}",
+        ),
         write=lambda options: {"enable_eplb": True},
         raiser="vLLM",
         since="0.19.1",
@@ -333,7 +339,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ),
         Text(
             "张量并行 × 流水线并行需要 {wanted} 张卡，只见 {seen} 张",
-            "tensor_parallel_size x pipeline_parallel_size takes {wanted} GPUs, {seen} are seen",
+            "{--tensor_parallel_size} x {--pipeline_parallel_size} takes {wanted} GPUs, "
+            "{seen} are seen",
         ),
         figures=figures_of(wanted=_world, seen=visible_gpus),
         raiser="vLLM",
@@ -345,8 +352,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("max_num_active_seqs", "max_num_seqs"),
         _more_active,
         Text(
-            "max_num_active_seqs 不大于 max_num_seqs={max_num_seqs}",
-            "set max_num_active_seqs to at most max_num_seqs={max_num_seqs}",
+            "{--max_num_active_seqs} 不大于 {--max_num_seqs}={max_num_seqs}",
+            "set {--max_num_active_seqs} to at most {--max_num_seqs}={max_num_seqs}",
         ),
         Text("活跃序列多于全部序列", "more sequences are active than there are"),
         raiser="vLLM",
@@ -358,8 +365,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("long_prefill_token_threshold", "max_model_len"),
         _long_threshold,
         Text(
-            "long_prefill_token_threshold 不大于 max_model_len",
-            "set long_prefill_token_threshold to at most max_model_len",
+            "{--long_prefill_token_threshold} 不大于 {--max_model_len}",
+            "set {--long_prefill_token_threshold} to at most {--max_model_len}",
         ),
         Text("没有这么长的提示", "no prompt is so long"),
         raiser="vLLM",
@@ -370,8 +377,8 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_PARALLEL}._validate_parallel_config",
         ("numa_bind_nodes", "numa_bind_cpus"),
         _unbound,
-        Text("加上 numa_bind", "add numa_bind"),
-        Text("未启用 NUMA 绑定", "nothing is bound without numa_bind"),
+        Text("加上 {--numa_bind}", "add {--numa_bind}"),
+        Text("未启用 NUMA 绑定", "nothing is bound without {--numa_bind}"),
         write=lambda options: {"numa_bind": True},
         raiser="vLLM",
         since="0.26.0",
@@ -382,8 +389,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("eplb_config", "enable_eplb"),
         _redundant,
         Text(
-            "加上 enable_eplb，或从 eplb_config 去掉 num_redundant_experts",
-            "add enable_eplb, or drop num_redundant_experts of eplb_config",
+            "加上 {--enable_eplb}，或从 {--eplb_config} 去掉 num_redundant_experts",
+            "add {--enable_eplb}, or drop num_redundant_experts of {--eplb_config}",
         ),
         Text("冗余专家只用于专家负载均衡", "redundant experts are for balancing alone"),
         raiser="vLLM",
@@ -395,12 +402,12 @@ REFUSALS: tuple[Refusal, ...] = (
         ("decode_context_parallel_size", _TP),
         _uneven_decoding,
         Text(
-            "decode_context_parallel_size 设为 {tensor_parallel_size} 的约数",
-            "set decode_context_parallel_size to a divisor of {tensor_parallel_size}",
+            "{--decode_context_parallel_size} 设为 {tensor_parallel_size} 的约数",
+            "set {--decode_context_parallel_size} to a divisor of {tensor_parallel_size}",
         ),
         Text(
             "解码上下文并行 {decode_context_parallel_size} 不能整除张量并行",
-            "{decode_context_parallel_size} does not divide tensor_parallel_size",
+            "{decode_context_parallel_size} does not divide {--tensor_parallel_size}",
         ),
         raiser="vLLM",
         since="0.19.1",
@@ -413,7 +420,7 @@ REFUSALS: tuple[Refusal, ...] = (
             is_on(options, "enable_elastic_ep") and is_on(options, "data_parallel_hybrid_lb")
         ),
         drop("data_parallel_hybrid_lb"),
-        Text("enable_elastic_ep 不支持", "enable_elastic_ep does not take it"),
+        Text("{--enable_elastic_ep} 不支持", "{--enable_elastic_ep} does not take it"),
         raiser="vLLM",
         since="0.33.0",
     ),
@@ -423,8 +430,8 @@ REFUSALS: tuple[Refusal, ...] = (
         ("data_parallel_rank", _DP),
         _rank_outside,
         Text(
-            "data_parallel_rank 小于 {data_parallel_size}",
-            "set data_parallel_rank below {data_parallel_size}",
+            "{--data_parallel_rank} 小于 {data_parallel_size}",
+            "set {--data_parallel_rank} below {data_parallel_size}",
         ),
         Text("编号从 0 起", "replicas are counted from 0"),
         raiser="vLLM",
