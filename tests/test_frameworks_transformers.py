@@ -306,7 +306,9 @@ def test_fsdp_words(fsdp: Any, strategy: str, offloads: Optional[bool]) -> None:
     assert practices["ddp"] is (strategy == "none")
 
 
-@pytest.mark.parametrize(("version", "expected"), [("4.57.6", 1), ("5.0.0", 1), ("5.24.0", 2)])
+@pytest.mark.parametrize(
+    ("version", "expected"), [("4.57.6", 1), ("5.9.0", 1), ("5.10.4", 2), ("5.24.0", 2)]
+)
 def test_fsdps_version_follows_transformers(version: str, expected: int) -> None:
     run = trainer(fsdp="full_shard", versions={"transformers": version})
     assert values(run)["fsdp_version"] == expected

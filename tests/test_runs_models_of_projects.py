@@ -153,3 +153,16 @@ def test_a_notebook_is_one_process_that_nothing_shards(run_of: MakeRun) -> None:
         "from accelerate import notebook_launcher\n\nnotebook_launcher(main, num_processes=4)\n"
     )
     assert run_of({"tune.ipynb": _notebook(CELL + spawning)}).launcher.world_size == 4
+
+
+def test_what_a_notebook_installs_is_for_that_notebook_alone(tmp_path: Path) -> None:
+    for name, version in (("old", "4.40.0"), ("new", "5.24.0")):
+        text = _notebook(f'!pip install "transformers=={version}"\n{CELL}')
+        (tmp_path / f"{name}.ipynb").write_text(text, encoding="utf-8")
+    (tmp_path / "train.py").write_text(CELL, encoding="utf-8")
+    found = {run.location.path: run.versions for run in find_runs(Project.open(tmp_path))}
+    assert found == {
+        "old.ipynb": {"transformers": "4.40.0"},
+        "new.ipynb": {"transformers": "5.24.0"},
+        "train.py": {},
+    }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional
 
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
-from audit_cases_trainer import CASES
+from audit_cases_trainer import CASES, OLD, adapted, constructor
 from checks_support import runs_of
 
+from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
@@ -168,3 +170,34 @@ def test_the_total_of_a_sharded_run() -> None:
     points = {"A": 4, "B": 2, "C": 0, "D": 7, "E": 5, "F": 5, "G": 2.5, "H": 5.5, "I": 2.5}
     assert by_category(scored) == {**points, "J": None}
     assert (scored.score, scored.attainment) == (33.5, 1.0)
+
+
+def status_of(root: Path, item: str, files: Mapping[str, str]) -> Status:
+    return judged(root, Case(item, ON, "python", files))[0].status
+
+
+def test_other_adapters_of_peft_are_no_lora(tmp_path: Path) -> None:
+    files = adapted()
+    prompts = files["train.py"].replace("LoraConfig", "CPTConfig")
+    assert status_of(tmp_path / "a", "lora", files) is ON
+    assert status_of(tmp_path / "b", "lora", {**files, "train.py": prompts}) is OFF
+
+
+def test_noise_on_embeddings_is_an_option_wherever_tokens_are_embedded(tmp_path: Path) -> None:
+    decoder = constructor({"bf16": True})
+    images = constructor(
+        {"bf16": True},
+        model="google/vit-base-patch16-224",
+        loader="AutoModelForImageClassification",
+    )
+    assert status_of(tmp_path / "a", "neftune", decoder) is OFF
+    assert status_of(tmp_path / "b", "neftune", images) is NA
+
+
+def test_a_commented_line_about_tpus_is_no_tpu(tmp_path: Path) -> None:
+    files = constructor({"bf16": True})
+    noted = files["train.py"] + "# !pip install torch_xla\n"
+    assert status_of(tmp_path / "a", "bf16", {**files, "train.py": noted}) is ON
+    plain = constructor({}, files=OLD)
+    noted = plain["train.py"] + "# !pip install torch_xla\n"
+    assert status_of(tmp_path / "b", "bf16", {**plain, "train.py": noted}) is ADVISED

@@ -342,8 +342,11 @@ _EVALUATIONS = ("evaluate", "predict")
 
 def is_for_tpus(run: Run) -> bool:
     """Whether the program drives XLA devices itself and nothing in it names CUDA."""
+    imported = (found.module for program in run.python for found in program.imports)
+    if not any(module.partition(".")[0] == "torch_xla" for module in imported):
+        return False
     words = [program.mentions for program in run.python if program.mentions is not None]
-    return any("torch_xla" in found for found in words) and not any("cuda" in w for w in words)
+    return not any("cuda" in found for found in words)
 
 
 def only_evaluates(run: Run) -> bool:

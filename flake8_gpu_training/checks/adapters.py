@@ -82,10 +82,21 @@ def _adapters(run: Run) -> Judgement:
 
 
 def _adapters_by_hand(run: Run, setting: Setting) -> Judgement:
-    call = first_call(run, "peft.get_peft_model", "peft.LoraConfig")
+    configured = first_call(run, "peft.LoraConfig")
+    call = configured or first_call(run, "peft.get_peft_model")
     if call is not None:
-        return seen(call, "lora")
+        other = configured is None and _of_other_adapters(run)
+        return seen(call, "peft" if other else "lora")
     return cannot_apply(_SCRATCH) if from_scratch(run) else cannot_tell(setting)
+
+
+def _of_other_adapters(run: Run) -> bool:
+    """Whether PEFT is configured in sight, and for adapters of another kind than LoRA."""
+    return any(
+        call.name.startswith("peft.") and call.method.endswith("Config")
+        for program in run.python
+        for call in program.calls
+    )
 
 
 _SCRATCH = Text("从头训练，没有可冻结的基座", "trained from scratch: no weights are there to keep")

@@ -45,6 +45,8 @@ def _is_lora(run: Run) -> bool:
 
 
 def _is_sft(run: Run) -> bool:
+    if run.framework == "hf_trainer" and algorithm(run) in (None, "pt"):
+        return run.model.kind not in ("vision", "image", "video", "audio")
     return algorithm(run) == "sft"
 
 

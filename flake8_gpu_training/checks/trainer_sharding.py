@@ -303,7 +303,7 @@ CHECKS: tuple[Check, ...] = (
         _fsdp2,
         why="FSDP2 shards each parameter by itself: less memory, and frozen weights beside "
         "trained ones.",
-        fix='Set fsdp_config={"version": 2} (the default from transformers 5.20 on).',
+        fix='Set fsdp_config={"version": 2} (the default from transformers 5.10 on).',
         items=item("E", "fsdp2", 0.5),
         impact=by_class(Priority.LOW, sources.PYTORCH_FSDP),
         sources=(ARGUMENTS, sources.PYTORCH_FSDP),

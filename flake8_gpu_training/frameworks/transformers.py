@@ -417,7 +417,7 @@ def _fsdp(
         not isinstance((find(run, "fsdp_config") or setting).value, str)
         or find(run, "fsdp_config") is None
     ):
-        default = 2 if version_of(run, "transformers") >= (5, 20) else 1
+        default = 2 if version_of(run, "transformers") >= (5, 10) else 1
         found["fsdp_version"] = practice(
             "fsdp_version", default, setting, f"{_ARGS}: fsdp_config version {default}"
         )

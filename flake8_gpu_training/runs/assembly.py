@@ -169,10 +169,15 @@ class Assembly:
     """Builds runs of one project."""
 
     def __init__(
-        self, reach: Reach, versions: Mapping[str, str], asked: Optional[Asked] = None
+        self,
+        reach: Reach,
+        versions: Mapping[str, str],
+        asked: Optional[Asked] = None,
+        notebooks: Optional[Mapping[str, Mapping[str, str]]] = None,
     ) -> None:
         self.reach = reach
         self.versions = versions
+        self.notebooks = notebooks or {}
         self.asked = asked or Asked()
         self._last: Optional[_Followed] = None
 
@@ -722,7 +727,7 @@ class Assembly:
                 origins.job,
             ),
             model=self._model(parts, command),
-            versions=self.versions,
+            versions={**self.versions, **self.notebooks.get(at.path, {})},
             limits=self.asked.limits,
             unreleased=self.asked.unreleased,
             problems=problems,

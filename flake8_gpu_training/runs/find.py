@@ -39,7 +39,7 @@ from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
 from flake8_gpu_training.runs.templates import bound_to, each_file, names_configuration
-from flake8_gpu_training.runs.versions import pinned_versions
+from flake8_gpu_training.runs.versions import notebook_versions, pinned_versions
 
 if TYPE_CHECKING:
     from flake8_gpu_training.frameworks.detection import Detection
@@ -128,7 +128,9 @@ class _Finder:
         self.commands = list(_commands(project))
         commands = [found.command for found in self.commands]
         versions = pinned_versions(project, commands)
-        self.assembly = Assembly(self.reach, versions, asked_by(project, commands))
+        self.assembly = Assembly(
+            self.reach, versions, asked_by(project, commands), notebook_versions(commands)
+        )
         self._takers: Optional[list[tuple[str, Entry]]] = None
 
     def find(self, launch_command: Optional[str]) -> tuple[Run, ...]:

@@ -17,7 +17,8 @@ _COMPATIBLE = re.compile(r"(?:~=\s*(\d+(?:\.\d+)+)|==\s*(\d+(?:\.\d+)+)\.\*)")
 def pinned_versions(project: Project, commands: Iterable[Command] = ()) -> dict[str, str]:
     """Exact versions by package name; a package pinned to several versions is left out.
 
-    Lock files win over requirements, those over what commands install and images hold.
+    Lock files win over requirements, those over what commands install and images hold. What a
+    notebook installs is for that notebook alone.
     """
     locked: list[Requirement] = []
     required: list[Requirement] = []
@@ -27,10 +28,24 @@ def pinned_versions(project: Project, commands: Iterable[Command] = ()) -> dict[
         is_lock = file.path.rpartition("/")[2].lower() in _LOCKS
         (locked if is_lock else required).extend(file.requirements)
     versions = _agreed(locked)
-    for source in (required, _installed(commands), _images(project)):
+    shared = (command for command in commands if not _is_of_notebook(command))
+    for source in (required, _installed(shared), _images(project)):
         for name, version in _agreed(source).items():
             versions.setdefault(name, version)
     return dict(sorted(versions.items()))
+
+
+def notebook_versions(commands: Iterable[Command]) -> dict[str, dict[str, str]]:
+    """What each notebook installs for itself, by its path."""
+    found: dict[str, list[Command]] = {}
+    for command in commands:
+        if _is_of_notebook(command):
+            found.setdefault(command.location.path, []).append(command)
+    return {path: _agreed(_installed(own)) for path, own in found.items()}
+
+
+def _is_of_notebook(command: Command) -> bool:
+    return command.location.path.endswith(".ipynb")
 
 
 def _agreed(requirements: Iterable[Requirement]) -> dict[str, str]:
