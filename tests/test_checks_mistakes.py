@@ -42,6 +42,21 @@ def test_a_program_that_is_not_python_is_told(tmp_path: Path) -> None:
     assert (str(finding.location), "invalid syntax" in finding.message) == ("train.py:3", True)
 
 
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("config/ds_config_TEMPLATE.json", 0),
+        ("ds.template.yaml", 0),
+        ("ds_config.json", 1),
+        ("templates/ds_config.json", 1),
+        ("template.py", 1),
+    ],
+)
+def test_a_configuration_to_fill_in_is_no_mistake(path: str, told: int) -> None:
+    problem = Problem(ProblemKind.SYNTAX, "unexpected GB_SIZE", Location(path, 2, 24))
+    assert len(judged(hand_made(problems=(problem,)), "GPU001").findings) == told
+
+
 def test_what_a_reader_gives_up_on_is_no_mistake() -> None:
     problem = Problem(ProblemKind.UNSUPPORTED, "a construct", Location("train.sh", 3, 1))
     large = Problem(ProblemKind.TOO_LARGE, "data", Location("train.json", 1, 1))

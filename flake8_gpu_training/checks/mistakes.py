@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
@@ -107,10 +108,14 @@ _UNREADABLE = {
 }
 
 
+_TO_FILL_IN = re.compile(r"(?i)(?:.*/)?[^/]*template[^/]*\.(?:json|ya?ml|toml)")
+"""Configurations with words in the place of values, from which a script makes the real ones."""
+
+
 def _unreadable(run: Run) -> Iterator[Fault]:
     for problem in run.problems:
         kind = _UNREADABLE.get(problem.kind)
-        if kind is not None:
+        if kind is not None and not _TO_FILL_IN.fullmatch(problem.location.path):
             yield Fault(
                 problem.location,
                 f"mend the file: {problem.message}; what it sets could not be checked",
