@@ -10,7 +10,7 @@ LINTER = ROOT / "flake8_gpu_training"
 
 # A module may import from its own layer and from those above it in this list.
 LAYERS = [
-    ["language", "facts", "collector", "__init__"],
+    ["language", "facts", "collector", "garbage", "__init__"],
     ["sources"],
     ["project", "_gpus", "hardware"],
     ["runs.model", "runs.__init__"],

@@ -44,7 +44,7 @@ from flake8_gpu_training.runs.configured import (
     with_configuration,
 )
 from flake8_gpu_training.runs.following import Outcome
-from flake8_gpu_training.runs.handing import handed_over
+from flake8_gpu_training.runs.handing import Handing
 from flake8_gpu_training.runs.hydra import Composition, composed
 from flake8_gpu_training.runs.launchers import (
     Launch,
@@ -179,6 +179,7 @@ class Assembly:
         self.versions = versions
         self.notebooks = notebooks or {}
         self.asked = asked or Asked()
+        self.handing = Handing(reach)
         self._last: Optional[_Followed] = None
 
     # --- commands ---
@@ -735,7 +736,7 @@ class Assembly:
             unexported=self._unexported(command),
             absent=() if single_file else absent(self.reach, command, _named(launch, parts)),
             is_open=parts.is_open or _is_cut_short(command, problems),
-            handed_over=None if single_file else handed_over(parts.python, self.reach),
+            handed_over=None if single_file else self.handing.of(parts.python),
             single_file=single_file,
         )
         return with_profile(run)

@@ -21,6 +21,7 @@ from flake8_gpu_training.facts import (
     ScriptFile,
     known,
 )
+from flake8_gpu_training.garbage import seldom_collected
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.asked import asked_by
 from flake8_gpu_training.runs.assembly import Assembly, Origins
@@ -80,7 +81,8 @@ def find_runs(
     ``launch_command`` is the command the user starts; its run is the primary one, else the
     most complete training run is. ``detection`` prefers runs of the framework detected.
     """
-    return _Finder(project, detection).find(launch_command)
+    with seldom_collected():
+        return _Finder(project, detection).find(launch_command)
 
 
 def commands_of(project: Project) -> tuple[Command, ...]:

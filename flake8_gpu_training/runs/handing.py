@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Optional
 
 from flake8_gpu_training.facts import Import, Location, PythonFile
@@ -22,17 +23,49 @@ _MODEL = re.compile(r"(?i)(?:^|_)(?:model|net|network|unet|transformer|backbone)
 _MAX_LINES = 20_000
 
 
-def handed_over(files: Iterable[PythonFile], reach: Reach) -> Optional[Location]:
-    """``model = wrapped(model)`` of a function that no code in sight defines; None without one."""
-    lines = 0
-    for file in files:
-        lines += (reach.source(file.path) or b"").count(b"\n")
-        unseen = {name for item in file.imports for name in _unseen(item, file.path, reach)}
-        tree = reach.tree(file.path) if unseen and lines <= _MAX_LINES else None
+class Handing:
+    """Tells it for the runs of one project: what a file does is the same for each of them."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+        self._told: dict[str, tuple[tuple[Import, ...], _Told]] = {}
+
+    def of(self, files: Iterable[PythonFile]) -> Optional[Location]:
+        """``model = wrapped(model)`` of a function that no code in sight defines, or None."""
+        lines = 0
+        for file in files:
+            told = self._of_file(file)
+            lines += told.lines
+            if lines > _MAX_LINES:
+                return None
+            if told.place is not None:
+                return told.place
+        return None
+
+    def _of_file(self, file: PythonFile) -> _Told:
+        before = self._told.get(file.path)
+        if before is not None and before[0] is file.imports:
+            return before[1]
+        told = self._read(file)
+        self._told[file.path] = (file.imports, told)
+        return told
+
+    def _read(self, file: PythonFile) -> _Told:
+        lines = (self.reach.source(file.path) or b"").count(b"\n")
+        unseen = {name for item in file.imports for name in _unseen(item, file.path, self.reach)}
+        tree = self.reach.tree(file.path) if unseen and lines <= _MAX_LINES else None
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Assign) and _goes_through(node, unseen):
-                return Location(file.path, node.lineno, node.col_offset + 1)
-    return None
+                return _Told(lines, Location(file.path, node.lineno, node.col_offset + 1))
+        return _Told(lines)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Lines of a file, and where it hands over a model."""
+
+    lines: int
+    place: Optional[Location] = None
 
 
 def _unseen(item: Import, path: str, reach: Reach) -> Iterator[str]:

@@ -51,11 +51,14 @@ class Wiring:
 
     def sign(self, sign: Sign) -> Sign:
         """Signatures with the calls that were added."""
+        added: dict[str, Signatures] = {}
 
         def signed(path: str) -> Signatures:
             found = sign(path)
             more = self.passed.get(path)
-            return dataclasses.replace(found, calls=(*found.calls, *more)) if more else found
+            if more and path not in added:
+                added[path] = dataclasses.replace(found, calls=(*found.calls, *more))
+            return added.get(path, found)
 
         return signed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, Callable, Optional
 
@@ -36,8 +36,7 @@ def with_passed(
     open_calls = [call for file in files for call in file.calls if _is_open_question(call)]
     if not open_calls:
         return tuple(files)
-    signed = {file.path: sign(file.path) for file in files}
-    follower = _Follower(files, signed, resolve)
+    follower = _Follower(files, sign, resolve)
     return tuple(_filled(file, follower) for file in files)
 
 
@@ -57,8 +56,7 @@ class Values:
         if found is not None or not _NAME.fullmatch(name):
             return found.value if found is not None else unknown
         if self._follower is None:
-            signed = {file.path: self._sign(file.path) for file in self._files}
-            self._follower = _Follower(self._files, signed, self._resolve)
+            self._follower = _Follower(self._files, self._sign, self._resolve)
         return self._follower.value(path, scope, name)
 
 
@@ -85,11 +83,9 @@ def _filled(file: PythonFile, follower: _Follower) -> PythonFile:
 
 
 class _Follower:
-    def __init__(
-        self, files: Sequence[PythonFile], signed: Mapping[str, Signatures], resolve: Resolve
-    ) -> None:
+    def __init__(self, files: Sequence[PythonFile], sign: Sign, resolve: Resolve) -> None:
         self.bindings = {file.path: file.bindings for file in files}
-        self.signed = signed
+        self.sign = sign
         self.resolve = resolve
 
     def call(self, path: str, call: Call) -> Call:
@@ -127,7 +123,7 @@ class _Follower:
 
     def _function(self, path: str, scope: str, name: str) -> Optional[tuple[str, str]]:
         """The function around ``scope``, and its parameter that ``name`` stands for."""
-        signatures = self.signed[path]
+        signatures = self.sign(path)
         if name.startswith("self."):
             owner = scope.rpartition(".")[0]
             parameter = signatures.attributes.get(owner, {}).get(name[len("self.") :])
@@ -140,14 +136,14 @@ class _Follower:
 
     def _values(self, path: str, function: str, parameter: str, hops: int = _HOPS) -> list[Any]:
         """What each call in sight passes for a parameter; nothing when one cannot be told."""
-        parameters = self.signed[path].parameters.get(function, {})
+        parameters = self.sign(path).parameters.get(function, {})
         owner, _, last = function.rpartition(".")
         called = owner.rpartition(".")[2] if last == "__init__" else last
         names = list(parameters)
         is_method = names[:1] in (["self"], ["cls"])
         found: list[Any] = []
-        for caller, signatures in self.signed.items():
-            for passed in signatures.calls_by_name.get(called, ()):
+        for caller in self.bindings:
+            for passed in self.sign(caller).calls_by_name.get(called, ()):
                 value = _passed(passed, names[is_method:], parameter)
                 if value is ...:
                     value = parameters[parameter]

@@ -34,7 +34,7 @@ from flake8_gpu_training.runs.reached import (
     without_lent,
     without_unreached,
 )
-from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, read_signatures
+from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, signatures_of
 
 MAX_MODULES = 80
 """Modules that are followed from one script."""
@@ -342,7 +342,8 @@ class Reach:
 
     def _read_signatures(self, path: str) -> Signatures:
         data = self.source(path)
-        return read_signatures(data) if data is not None else Signatures()
+        tree = self.tree(path) if data is not None and len(data) <= MAX_BYTES else None
+        return signatures_of(tree) if tree is not None else Signatures()
 
     def source(self, path: str) -> Optional[bytes]:
         """The bytes of the project's Python file at ``path``."""

@@ -13,6 +13,8 @@ from flake8_gpu_training.facts import Unknown
 
 MAX_BYTES = 1_000_000
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LEAVES = frozenset({ast.Load, ast.Store, ast.Del, ast.Name, ast.Constant})
+"""Nodes with nothing in them that is read."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,17 @@ def read_signatures(data: bytes) -> Signatures:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in the source are no matter of ours
             tree = ast.parse(data)
-        reader = _Reader()
-        reader.visit(tree, "")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Signatures()
+    return signatures_of(tree)
+
+
+def signatures_of(tree: ast.Module) -> Signatures:
+    """Functions and calls of a syntax tree."""
+    reader = _Reader()
+    try:
+        reader.visit(tree, "")
+    except (RecursionError, MemoryError):
         return Signatures()
     return Signatures(reader.parameters, reader.attributes, tuple(reader.calls))
 
@@ -73,17 +83,21 @@ class _Reader:
         self.calls: list[Passed] = []
 
     def visit(self, node: ast.AST, scope: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            inner = scope
-            if isinstance(child, (*_Function, ast.ClassDef)):
-                inner = f"{scope}.{child.name}" if scope else child.name
-            if isinstance(child, _Function):
-                self.parameters[inner] = dict(_parameters(child))
-            elif isinstance(child, ast.ClassDef):
-                self.attributes[inner] = _attributes(child)
-            elif isinstance(child, ast.Call):
-                self._call(child, scope)
-            self.visit(child, inner)
+        for name in node._fields:
+            found = getattr(node, name, None)
+            for child in found if isinstance(found, list) else (found,):
+                if not isinstance(child, ast.AST) or type(child) in _LEAVES:
+                    continue
+                inner = scope
+                if isinstance(child, (*_Function, ast.ClassDef)):
+                    inner = f"{scope}.{child.name}" if scope else child.name
+                if isinstance(child, _Function):
+                    self.parameters[inner] = dict(_parameters(child))
+                elif isinstance(child, ast.ClassDef):
+                    self.attributes[inner] = _attributes(child)
+                elif isinstance(child, ast.Call):
+                    self._call(child, scope)
+                self.visit(child, inner)
 
     def _call(self, call: ast.Call, scope: str) -> None:
         name = _last_name(call.func)
