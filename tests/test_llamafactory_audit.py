@@ -257,3 +257,29 @@ def test_sizes_of_megatron_in_a_recipe_alone(tmp_path: Path) -> None:
     body = recipe({**settings_of(Case("", ON, FULL)), "tensor_model_parallel_size": 4})
     run = runs_of(tmp_path, {"sft.yaml": body})[0]
     assert (run.value("megatron"), run.value("tensor_parallel")) == (True, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [
+        ("finetuning_type", ("lora", "dora", "loraplus", "pissa", "fsdp-qlora", "llama-pro")),
+        ("stage", ("neftune", "dft-loss", "asft-loss", "mask-history", "train-on-prompt-off")),
+    ],
+)
+def test_what_a_value_that_is_not_known_decides_is_not_known(
+    name: str, items: tuple[str, ...], tmp_path: Path
+) -> None:
+    body = recipe({**settings_of(Case("", ON)), name: "x"}).replace(f"{name}: x\n", "")
+    launch = f'llamafactory-cli train sft.yaml {name}="$1"\n'
+    scored = audited(tmp_path, {"sft.yaml": body, "train.sh": script(ONE + launch)})
+    found = {item.id: item.status for category in scored.categories for item in category.items}
+    assert {found[item] for item in items} == {Status.UNKNOWN}
+
+
+def test_a_recipe_for_npus_is_none_for_cuda(tmp_path: Path) -> None:
+    body = recipe(settings_of(Case("", ON)))
+    launch = script(f"{ONE}llamafactory-cli train examples/ascend/sft.yaml")
+    scored = audited(tmp_path, {"examples/ascend/sft.yaml": body, "train.sh": launch})
+    found = {item.id: item.status for category in scored.categories for item in category.items}
+    assert found["liger-kernel"] is found["flash-attention-2"] is NA
+    assert found["v1-kernels"] is OFF

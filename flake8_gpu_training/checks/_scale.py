@@ -199,7 +199,7 @@ def is_cuda(run: Run) -> bool:
         return False
     if any(name.startswith(("ASCEND_", "HCCL_", "NPU_")) for name in run.environment):
         return False
-    folders = run.location.path.lower().split("/")
+    folders = f"{run.location.path}/{run.place.location.path}".lower().split("/")
     if any(part.startswith(("ascend", "npu")) for part in folders):
         return False
     return not any(

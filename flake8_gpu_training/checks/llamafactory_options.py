@@ -66,11 +66,17 @@ def _is_too_new(run: Run, name: str) -> bool:
 
 
 def _optional(
-    name: str, obstacle: Obstacle, hint: Text, variant: str = "", own: bool = True
+    name: str,
+    obstacle: Obstacle,
+    hint: Text,
+    variant: str = "",
+    own: bool = True,
+    decided_by: str = "",
 ) -> Judge:
     """Judges a switch that a run may do without; ``obstacle`` says why it cannot apply.
 
-    ``own``: LlamaFactory declares it, and not Transformers.
+    ``own``: LlamaFactory declares it, and not Transformers. ``decided_by``: the practice that
+    ``obstacle`` asks about.
     """
 
     @_of_llamafactory
@@ -80,6 +86,8 @@ def _optional(
             return cannot_tell(setting)
         if setting.explicit and is_on(setting):
             return on(setting, variant)
+        if decided_by and not run.practice(decided_by).known:
+            return cannot_tell(run.practice(decided_by))
         why = obstacle(run) or (_OLDER if own and _is_too_new(run, name) else None)
         return off(hint, setting) if why is None else cannot_apply(why)
 
@@ -106,6 +114,8 @@ _QUANTIZED_NAME = re.compile(r"(?i)awq|gptq|aqlm|bnb|int4|4-?bit")
 
 @_of_llamafactory
 def _fsdp_qlora(run: Run) -> Judgement:
+    if not run.practice("tuning").known:
+        return cannot_tell(run.practice("tuning"))
     fsdp, bits = run.practice("fsdp"), run.practice("quantization_bits")
     if not _tunes(run, *_ADAPTERS):
         return cannot_apply(_LORA_ONLY)
@@ -261,6 +271,7 @@ _SHIFT = _optional(
     "shift_attn",
     _not_for_shifts,
     Text("可选：长序列 LoRA 的稀疏注意力", "optional: sparse attention for LoRA on long sequences"),
+    decided_by="tuning",
 )
 
 
@@ -275,6 +286,7 @@ _KT = _optional(
     _not_for_kt,
     Text("可选：专家放在 CPU 上计算", "optional: the experts are computed by the CPU"),
     "ktransformers",
+    decided_by="tuning",
 )
 
 
@@ -316,6 +328,8 @@ def _preprocessing_batch(run: Run) -> Judgement:
 
 @_of_llamafactory
 def _start(run: Run) -> Judgement:
+    if not run.practice("tuning").known:
+        return cannot_tell(run.practice("tuning"))
     if not _tunes(run, "lora"):
         return cannot_apply(_LORA_ONLY)
     setting = parameter(run, "pissa_init")
@@ -345,11 +359,13 @@ _DEPTHS = _optional(
         "可选：部分 token 跳过层（改变模型结构）",
         "optional: tokens skip layers (changes the model)",
     ),
+    decided_by="tuning",
 )
 _PRO = _optional(
     "use_llama_pro",
     _unless(lambda run: not _tunes(run, "full"), Text("全参训练不适用", "not with full tuning")),
     Text("可选：只训练扩展出的层", "optional: trains blocks that expand the model"),
+    decided_by="tuning",
 )
 
 
@@ -371,19 +387,27 @@ _ASFT = _optional(
     _SFT_LOSS,
     Text("可选：ASFT 损失（需参考模型）", "optional: the ASFT loss (keeps a reference model)"),
     "asft",
+    decided_by="algorithm",
 )
 _EAFT = _optional(
-    "use_eaft_loss", _SFT_LOSS, Text("可选：EAFT 损失", "optional: the EAFT loss"), "eaft"
+    "use_eaft_loss",
+    _SFT_LOSS,
+    Text("可选：EAFT 损失", "optional: the EAFT loss"),
+    "eaft",
+    decided_by="algorithm",
 )
 _HISTORY = _optional(
     "mask_history",
     _SFT_LOSS,
     Text("可选：多轮数据只学最后一轮", "optional: only the last turn is learnt"),
+    decided_by="algorithm",
 )
 
 
 @_of_llamafactory
 def _prompt(run: Run) -> Judgement:
+    if not run.practice("algorithm").known:
+        return cannot_tell(run.practice("algorithm"))
     if not _is_sft(run):
         return cannot_apply(_SFT_ONLY)
     setting = parameter(run, "train_on_prompt", default=False, source=_DATA)

@@ -56,8 +56,12 @@ def _optional(
     otherwise: Text,
     hint: Text,
     variants: tuple[str, ...] = (),
+    decided_by: str = "",
 ) -> Judge:
-    """Judges a parameter that a run may do without; ``variants`` are the values that count."""
+    """Judges a parameter that a run may do without; ``variants`` are the values that count.
+
+    ``decided_by``: the practice that ``applies`` asks about.
+    """
 
     @of_training(alone=True)
     def judge(run: Run) -> Judgement:
@@ -72,7 +76,11 @@ def _optional(
             return on(setting)
         if applies is _is_lora and not run.practice("tuning").known:
             return cannot_tell(run.practice("tuning"))
-        return off(hint, setting) if applies(run) else cannot_apply(otherwise)
+        if applies(run):
+            return off(hint, setting)
+        of_trainer = run.framework == "hf_trainer"  # its programs do not name what they do
+        decides = run.practice(decided_by) if decided_by and not of_trainer else setting
+        return cannot_apply(otherwise) if decides.known else cannot_tell(decides)
 
     return judge
 
@@ -82,18 +90,21 @@ _DORA = _optional(
     _is_lora,
     _LORA_ONLY,
     Text("可选：质量略升、速度略降", "optional: better, but slower"),
+    decided_by="tuning",
 )
 _LORA_PLUS = _optional(
     ("lorap_lr_ratio", "loraplus_lr_ratio"),
     _is_lora,
     _LORA_ONLY,
     Text("可选：B 矩阵用更大学习率", "optional: a larger learning rate for the B matrices"),
+    decided_by="tuning",
 )
 _RSLORA = _optional(
     ("use_rslora",),
     _is_lora,
     _LORA_ONLY,
     Text("可选：大 rank 时更稳定", "optional: steadier at large ranks"),
+    decided_by="tuning",
 )
 _INITIAL = _optional(
     ("init_weights", "init_lora_weights"),
@@ -101,18 +112,21 @@ _INITIAL = _optional(
     _LORA_ONLY,
     Text("默认初始化（可选 PiSSA、LoRA-GA）", "default initialisation (PiSSA, LoRA-GA optional)"),
     ("pissa", "lora-ga"),
+    "tuning",
 )
 _NEFTUNE = _optional(
     ("neftune_noise_alpha",),
     _is_sft,
     _SFT_ONLY,
     Text("可选：嵌入噪声", "optional: noise on embeddings"),
+    decided_by="algorithm",
 )
 _DFT = _optional(
     ("enable_dft_loss", "use_dft_loss"),
     _is_sft,
     _SFT_ONLY,
     Text("可选：DFT 损失", "optional: the DFT loss"),
+    decided_by="algorithm",
 )
 
 
