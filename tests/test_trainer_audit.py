@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional
 
 import pytest
-from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
+from audit_cases import ADVISED, NA, OFF, ON, PARTLY, QWEN, Case
 from audit_cases_trainer import CASES, OLD, adapted, constructor
 from checks_support import runs_of
 
@@ -201,3 +202,36 @@ def test_a_commented_line_about_tpus_is_no_tpu(tmp_path: Path) -> None:
     plain = constructor({}, files=OLD)
     noted = plain["train.py"] + "# !pip install torch_xla\n"
     assert status_of(tmp_path / "b", "bf16", {**plain, "train.py": noted}) is ADVISED
+
+
+_LAYERS = """\
+import torch
+from transformers import PreTrainedModel
+
+
+class Decoder(PreTrainedModel):
+    def forward(self, hidden):
+        for layer in self.layers:
+            if self.gradient_checkpointing and self.training:
+                hidden = torch.utils.checkpoint.checkpoint(layer, hidden)
+            else:
+                hidden = layer(hidden)
+        return hidden
+
+
+"""
+
+
+def test_a_models_code_that_asks_the_switch_recomputes_nothing_by_itself(tmp_path: Path) -> None:
+    for value, expected in (("False", OFF), ("True", ON)):
+        files = constructor({"bf16": True, "gradient_checkpointing": value == "True"})
+        files = {**files, "train.py": _LAYERS + files["train.py"]}
+        found = status_of(tmp_path / value, "gradient-checkpointing", files)
+        assert (found is ON) is (expected is ON)
+
+
+def test_kernels_for_a_loss_that_is_not_known_are_not_advised(tmp_path: Path) -> None:
+    body = {"model_name_or_path": QWEN, "output_dir": "out", "bf16": True, "learning_rate": 1e-5}
+    settings = {**body, "dataset_name": "data", "per_device_train_batch_size": 4}
+    files = {"train.json": json.dumps(settings)}
+    assert status_of(tmp_path, "liger-kernel", files) is Status.UNKNOWN

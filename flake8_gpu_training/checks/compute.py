@@ -221,6 +221,9 @@ def _liger(run: Run) -> Judgement:
 _LOSSES_OF_LOGITS = ("enable_dft_loss", "use_dft_loss", "use_asft_loss", "use_eaft_loss")
 
 
+_FILES = (PlaceKind.YAML, PlaceKind.JSON)
+
+
 def _advise_liger(run: Run, setting: Setting) -> Judgement:
     supported = liger_supports(run)
     if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:
@@ -241,7 +244,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         )
     if is_on(parameter(run, "use_kt", default=False)):
         return cannot_apply(Text("KTransformers 自带算子", "KTransformers has its own kernels"))
-    if run.place.kind is PlaceKind.YAML and run.framework == "hf_trainer" and not algorithm(run):
+    if run.framework == "hf_trainer" and run.place.kind in _FILES and not algorithm(run):
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if spreads_layers(run):
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))

@@ -18,7 +18,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
     spelled,
 )
-from flake8_gpu_training.checks._programs import first_call, placed_at_load, says
+from flake8_gpu_training.checks._programs import calls, placed_at_load, says
 from flake8_gpu_training.checks._scale import (
     billions,
     is_language_model,
@@ -31,7 +31,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.checks.sharding import lighter_fit
-from flake8_gpu_training.facts import Origin, Setting
+from flake8_gpu_training.facts import Call, Origin, Setting
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import MemoryEstimate, estimate
@@ -61,7 +61,9 @@ def recomputation(run: Run) -> Judgement:
     setting = run.practice("gradient_checkpointing")
     if setting.known and setting.value is True:
         return on(setting)
-    called = first_call(run, *_CHECKPOINT_CALLS)
+    called = next(calls(run, *_CHECKPOINT_CALLS), None)
+    if called is not None and run.framework == "hf_trainer" and _is_in_a_switch(called):
+        called = None
     if called is not None and not says(called, "use_gradient_checkpointing", False):
         return seen(called)
     if run.value("unsloth") is True:
@@ -71,6 +73,11 @@ def recomputation(run: Run) -> Judgement:
     if run.setting("fsdp") is not None and text(run, "fsdp") != "none":
         return cannot_tell(Text("由 FSDP 配置决定", "the FSDP configuration decides"))
     return _advise_checkpointing(run, setting)
+
+
+def _is_in_a_switch(call: Call) -> bool:
+    """Whether a model's own code asks the Trainer's switch (``if self.gradient_checkpointing``)."""
+    return any("gradient_checkpointing" in condition.text for condition in call.conditions)
 
 
 _USUAL_TUNING = (None, "full", "lora", "adalora", "dora", "longlora", "freeze", "rslora", "pissa")
