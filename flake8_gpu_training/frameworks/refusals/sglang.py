@@ -15,6 +15,7 @@ from flake8_gpu_training.frameworks.refusals.served import (
     positive,
     whole,
 )
+from flake8_gpu_training.frameworks.refusals.sglang_alike import ALIKE
 from flake8_gpu_training.language import Text
 
 _ARGS = "sglang/srt/server_args.py, ServerArgs"
@@ -631,4 +632,5 @@ REFUSALS: tuple[Refusal, ...] = (
         raiser="SGLang",
         since="0.5.6",
     ),
+    *ALIKE,
 )
