@@ -191,6 +191,7 @@ CASES: tuple[Case, ...] = (
     Case("fused-adam", ON, {"optim": "adamw_torch_fused"}),
     Case("fused-adam", ADVISED, {"optim": "adamw_torch"}),
     Case("fused-adam", ADVISED, {"optim": "adamw_torch", "enable_liger_kernel": True}),
+    Case("fused-adam", UNKNOWN, {"use_fisher": True}),  # a fork's own
     Case("fused-adam", OFF, {**FULL, "use_galore": True, "pure_bf16": True}),
     Case("fused-adam", NA, {**FULL, "deepspeed": OFFLOADED}, EIGHT),
     # F attention

@@ -23,6 +23,7 @@ from flake8_gpu_training.frameworks.reading import (
     version_of,
     warmup,
 )
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs.model import Run
 
 _HPARAMS = "llamafactory 0.9.1 to 0.9.5 hparams"
@@ -276,6 +277,23 @@ def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     return found
 
 
+# Transformers' own switches of that form, in any release that LLaMA-Factory takes.
+_SWITCHES = frozenset(
+    ("use_cpu", "use_ipex", "use_mps_device", "use_liger_kernel", "use_legacy_prediction_loop")
+)
+
+
+def _own_switch(run: Run) -> Optional[Setting]:
+    """A switch that a fork has added, as it adds optimizers (``use_…: true``)."""
+    table = table_of("llamafactory")
+    for name, setting in run.settings.items():
+        if not name.startswith("use_") or name in _SWITCHES or not is_true(setting):
+            continue
+        if table is not None and not table.spans("train", name):
+            return setting
+    return None
+
+
 def _optimizer(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
     for flag, name in (
         ("use_galore", "galore"),
@@ -289,6 +307,10 @@ def _optimizer(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
             return {"optimizer": practice("optimizer", name, setting)}
     if "optimizer" in found:
         return {}
+    own = _own_switch(run)
+    if own is not None:
+        reason = f"{own.name} is no parameter of any release: it may bring an optimizer"
+        return {"optimizer": unknown("optimizer", reason, at=own.location)}
     setting = find(run, "optim")
     if setting is not None:
         value = setting.value.lower() if isinstance(setting.value, str) else setting.value
