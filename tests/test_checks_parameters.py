@@ -479,6 +479,19 @@ def test_debug_options_are_words_of_one_text() -> None:
     assert found.startswith("GPU009 ")
 
 
+def test_a_family_of_models_is_no_path_of_one(tmp_path: Path) -> None:
+    script = (
+        "from dataclasses import dataclass\n\n"
+        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n\n\n"
+        "@dataclass\nclass Mine:\n    model_name_or_path: str = ''\n\n\n"
+        "mine, args = HfArgumentParser((Mine, TrainingArguments)).parse_args_into_dataclasses()\n"
+        "Trainer(model=model, args=args).train()\n"
+    )
+    command = "python train.py --model_type vit_mae --output_dir out\n"
+    (found,) = messages(tmp_path, {"train.py": script, "train.sh": command})
+    assert found.startswith("GPU006 drop model_type: ")
+
+
 # --- constructors of trainers ---
 
 SFT = """\

@@ -95,6 +95,19 @@ def test_broken_json_gives_a_problem_and_no_half_document(text, line):
     assert [(p.kind, p.location.line) for p in config.problems] == [(ProblemKind.SYNTAX, line)]
 
 
+@pytest.mark.parametrize("value", ["${stage}", "$STAGE", "<stage>", "@stage@", "ZERO_STAGE"])
+def test_a_file_to_fill_in_is_not_broken(value):
+    config = read_json(f'{{"zero_optimization": {{"stage": {value}}}}}', "x.json")
+    assert config.documents == ()
+    assert [problem.kind for problem in config.problems] == [ProblemKind.UNSUPPORTED]
+
+
+@pytest.mark.parametrize("value", ["TRUE", "True", "None", "$", "tru", "auto"])
+def test_a_word_that_is_no_value_is_a_mistake(value):
+    config = read_json(f'{{"a": {value}}}', "x.json")
+    assert [problem.kind for problem in config.problems] == [ProblemKind.SYNTAX]
+
+
 @pytest.mark.parametrize(
     "text",
     [

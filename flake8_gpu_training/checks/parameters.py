@@ -232,10 +232,16 @@ def _foreign_settings(run: Run) -> Iterator[Fault]:
         )
 
 
+_FAMILIES = frozenset({"model_type"})
+"""Names of a family of models, which is no model: nothing takes their value as it is."""
+
+
 def _ours(run: Run, one: _Unknown) -> Mapping[str, Any]:
     """What the run's own framework has for a parameter of another one."""
     spellings = framework_of(run.framework).spellings_of(run)
     for other in _others(run):
+        if one.written.name in _FAMILIES:
+            break
         practice = _practice(other, one.written.name)
         ours = spellings.get(practice)
         if ours is None:

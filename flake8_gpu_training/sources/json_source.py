@@ -42,6 +42,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+_PLACEHOLDER = re.compile(r"\$\{?\w+|\{\{|<\w+>|@\w+@|[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
+"""What a script puts a value in the place of: ``${stage}``, ``GB_SIZE``."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _WORDS: dict[str, Any] = {
     "true": True,
@@ -130,7 +132,7 @@ class _Reader:
                 self._refuse("data, not configuration (JSON)", position, ProblemKind.TOO_LARGE)
             match = _TOKEN.match(self.text, position)
             if match is None:
-                self._refuse("unexpected character", position)
+                self._refuse_value("unexpected character", position)
             kind = match.lastgroup
             if kind == "comment":
                 self._tolerate("comments", position)
@@ -153,6 +155,12 @@ class _Reader:
         self, message: str, position: int, kind: ProblemKind = ProblemKind.SYNTAX
     ) -> NoReturn:
         raise _RefusedError(Problem(kind, message, self._place(position)))
+
+    def _refuse_value(self, message: str, position: int) -> NoReturn:
+        """Refuse what is no value; a placeholder is none yet."""
+        if _PLACEHOLDER.match(self.text, position):
+            self._refuse("a placeholder to fill in", position, ProblemKind.UNSUPPORTED)
+        self._refuse(message, position)
 
     def _tolerate(self, what: str, position: int) -> None:
         """Note the first of each kind: one is enough to make ``json.load`` fail."""
@@ -272,7 +280,7 @@ class _Reader:
         if word in _WORDS:
             return Node(_WORDS[word], place, text=word, content=place)
         if not _NUMBER.fullmatch(word):
-            self._refuse(f"unexpected {word[:40]}", position)
+            self._refuse_value(f"unexpected {word[:40]}", position)
         return Node(_number(word), place, text=word, content=place)
 
 
