@@ -276,6 +276,29 @@ def test_what_a_value_that_is_not_known_decides_is_not_known(
     assert {found[item] for item in items} == {Status.UNKNOWN}
 
 
+@pytest.mark.parametrize(
+    ("strategy", "offload", "item"),
+    [
+        ("SHARD_GRAD_OP", False, "fsdp"),
+        ("HYBRID_SHARD", False, "fsdp"),
+        ("FULL_SHARD", True, "fsdp-offload"),
+        ("SHARD_GRAD_OP", True, "fsdp-offload"),
+    ],
+)
+def test_every_way_of_fsdp_is_one_of_the_two(
+    strategy: str, offload: bool, item: str, tmp_path: Path
+) -> None:
+    file = (
+        "distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\nfsdp_config:\n"
+        f"  fsdp_sharding_strategy: {strategy}\n  fsdp_offload_params: {written(offload)}\n"
+    )
+    launch = "accelerate launch --config_file fsdp.yaml src/train.py"
+    case = Case("", ON, FULL, "", (), launch, {"fsdp.yaml": file})
+    scored = audited(tmp_path, by_recipe(case))
+    found = {i.id: i.status for category in scored.categories for i in category.items}
+    assert [name for name in ("fsdp", "fsdp-offload") if found[name] is ON] == [item]
+
+
 def test_a_recipe_for_npus_is_none_for_cuda(tmp_path: Path) -> None:
     body = recipe(settings_of(Case("", ON)))
     launch = script(f"{ONE}llamafactory-cli train examples/ascend/sft.yaml")

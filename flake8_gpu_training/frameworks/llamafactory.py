@@ -177,8 +177,8 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
     version = launched.get("fsdp_version")
     is_old = version_of(run, "llamafactory") < (0, 9, 4)
     if version is not None and version.value == 2 and not is_old:
-        note = "llamafactory 0.9.4 model_utils/checkpointing.py: not reentrant with FSDP2"
-        found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version, note)
+        # It sees to it by itself (0.9.4, model/model_utils/checkpointing.py).
+        found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version)
     return found
 
 
