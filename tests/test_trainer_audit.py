@@ -10,7 +10,7 @@ from typing import Optional
 
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, QWEN, Case
-from audit_cases_trainer import CASES, OLD, adapted, constructor
+from audit_cases_trainer import CASES, OLD, adapted, constructor, flags
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -235,3 +235,22 @@ def test_kernels_for_a_loss_that_is_not_known_are_not_advised(tmp_path: Path) ->
     settings = {**body, "dataset_name": "data", "per_device_train_batch_size": 4}
     files = {"train.json": json.dumps(settings)}
     assert status_of(tmp_path, "liger-kernel", files) is Status.UNKNOWN
+
+
+def test_weights_that_a_branch_quantizes_are_not_known_to_be(tmp_path: Path) -> None:
+    files = adapted()
+    load = 'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B-Instruct"{})\n'
+    both = f"if small():\n    {load.format(', load_in_8bit=True')}else:\n    {load.format('')}"
+    program = files["train.py"].replace(load.format(""), both)
+    assert both in program
+    assert status_of(tmp_path, "qlora-8bit", {**files, "train.py": program}) is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, NA), ({"do_train": True}, ON)])
+def test_a_script_that_is_not_asked_to_train_only_evaluates(
+    given: Mapping[str, bool], expected: Status, tmp_path: Path
+) -> None:
+    files = flags({"bf16": True, "do_eval": True, **given})
+    asked = "if args.do_train:\n    trainer.train()\nif args.do_eval:\n    trainer.evaluate()\n"
+    program = files["train.py"].replace("trainer.train()\n", asked)
+    assert status_of(tmp_path, "bf16", {**files, "train.py": program}) is expected

@@ -352,7 +352,7 @@ def is_for_tpus(run: Run) -> bool:
 def only_evaluates(run: Run) -> bool:
     """Whether the program trains nothing: it has no Trainer and calls no ``train``, or every
     Trainer is given no training data, only to evaluate."""
-    if _builds_no_trainer(run):
+    if _builds_no_trainer(run) or _is_not_asked_to_train(run):
         return True
     if not any(name in program.methods for program in run.python for name in _EVALUATIONS):
         return False
@@ -369,6 +369,22 @@ def only_evaluates(run: Run) -> bool:
 
 
 _TRAINING = re.compile(r"(?i)_*train(?:_(?!test)\w+)?|fit|\w+_train")
+
+
+def _is_not_asked_to_train(run: Run) -> bool:
+    """Whether all training waits for ``do_train``, which nothing sets: it is off by default
+    (transformers 4.30.2 to 5.24.0, training_args.py)."""
+    if run.framework != "hf_trainer" or run.is_open or run.command is None:
+        return False
+    if _setting(run, "do_train") is not None or "do_train" in run.settings:
+        return False
+    made = [c for program in run.python for c in program.calls if c.method == "train"]
+    return bool(made) and all(
+        any(
+            condition.text.endswith("do_train") and condition.holds for condition in call.conditions
+        )
+        for call in made
+    )
 
 
 def _builds_no_trainer(run: Run) -> bool:

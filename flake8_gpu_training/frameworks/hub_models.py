@@ -350,8 +350,9 @@ def _quantization(
             argument = call.keywords.get(keyword)
             if argument is None or (known(argument.value) and not truth(argument.value)):
                 continue
-            found["quantization_method"] = _from("quantization_method", "bnb", call, argument)
-            found["quantization_bits"] = _from("quantization_bits", width, call, argument)
+            asked = call.conditions if any(other is not call for other in loads) else ()
+            for name, value in (("quantization_method", "bnb"), ("quantization_bits", width)):
+                found[name] = _in_branch(_from(name, value, call, argument), asked)
             return
     is_plain = loads and not any(call.is_open for call in loads) and not run.is_open
     if is_plain and not any(_is_given(call, "quantization_config") for call in loads):
