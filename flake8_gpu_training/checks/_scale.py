@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks import reading
 from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named, of_generation
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, once_per_run
 from flake8_gpu_training.weights import weights_type
 
 GIB = 1024**3
@@ -349,6 +349,7 @@ def is_for_tpus(run: Run) -> bool:
     return not any("cuda" in found for found in words)
 
 
+@once_per_run
 def only_evaluates(run: Run) -> bool:
     """Whether the program trains nothing: it has no Trainer and calls no ``train``, or every
     Trainer is given no training data, only to evaluate."""

@@ -11,7 +11,7 @@ from flake8_gpu_training.checks._programs import calls
 from flake8_gpu_training.checks.base import Evidence
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.megatron import is_mocked
-from flake8_gpu_training.runs.model import Mount, Run
+from flake8_gpu_training.runs.model import Mount, Run, once_per_run
 
 _DATA_NAME = re.compile(
     r"(?:.*[_.])?(?:data|datasets?|images?|videos?|media|corpus|train(?:_data)?(?:_meta)?|data_meta)"
@@ -78,11 +78,14 @@ class Stored:
         return f"{self.path} ({self.mount.source})" if self.mount is not None else self.path
 
 
-def data(run: Run) -> Iterator[Stored]:
+@once_per_run
+def data(run: Run) -> tuple[Stored, ...]:
     """Where the run's data are read."""
-    for setting in _data_settings(run):
-        for path in names(setting.value):
-            yield _stored(run, setting, path)
+    return tuple(
+        _stored(run, setting, path)
+        for setting in _data_settings(run)
+        for path in names(setting.value)
+    )
 
 
 def first(run: Run, *kinds: str) -> Optional[Stored]:

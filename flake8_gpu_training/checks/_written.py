@@ -23,7 +23,7 @@ from flake8_gpu_training.frameworks.accepted import (
 from flake8_gpu_training.frameworks.refusals.base import Options
 from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.frameworks.torch_calls import positions as positions_of_torch
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, once_per_run
 from flake8_gpu_training.runs.settings import document_settings
 
 _EDITED = (".yaml", ".yml", ".json")
@@ -154,8 +154,13 @@ class Use:
         return any(part.distribution == "transformers" for part in self.accepted.parts)
 
 
-def uses(run: Run) -> Iterator[Use]:
+@once_per_run
+def uses(run: Run) -> tuple[Use, ...]:
     """What ``run`` gives to the programs and constructors whose parameters are known."""
+    return tuple(_uses(run))
+
+
+def _uses(run: Run) -> Iterator[Use]:
     accepted = accepted_by(run)
     if accepted is not None:
         settings = (*run.settings.values(), *run.overridden)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
 from types import MappingProxyType
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 from flake8_gpu_training.facts import (
     Call,
@@ -322,3 +323,21 @@ class Run:
     def setting(self, name: str) -> Optional[Setting]:
         """The framework's own parameter ``name``, or None when nobody sets it."""
         return self.settings.get(name)
+
+
+_Told = TypeVar("_Told")
+
+
+def once_per_run(function: Callable[[Run], _Told]) -> Callable[[Run], _Told]:
+    """``function``, whose answer is kept with the run it is about; a changed run is another."""
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def told(run: Run) -> _Told:
+        kept = vars(run)
+        if key not in kept:
+            kept[key] = function(run)
+        answer: _Told = kept[key]
+        return answer
+
+    return told
