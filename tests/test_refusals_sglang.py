@@ -302,3 +302,25 @@ def test_a_server_of_images_has_other_flags(tmp_path: Path) -> None:
         command = f"sglang serve --model-path {model} --ulysses-degree 2\n"
         runs = runs_of(tmp_path / str(number), {"serve.sh": command})
         assert len(findings(runs, "GPU005")) == number
+
+
+def test_flags_have_dashes(tmp_path: Path) -> None:
+    (message,) = told(tmp_path / "a", "--tp_size 2", code="GPU005")
+    assert message.startswith("write --tp-size: SGLang 0.5.23 does not know --tp_size")
+    assert told(tmp_path / "b", "--tp-size 2", code="GPU005") == []
+    script = "import sglang\n\nllm = sglang.Engine(model_path='m', tp_size=2)\nprint(llm)\n"
+    assert findings(runs_of(tmp_path / "c", {"g.py": script}), "GPU005") == []
+    for words in ("-m vllm.entrypoints.openai.api_server --max_num_seqs 8", "train.py --tp_size 2"):
+        runs = runs_of(tmp_path / words[:2], {"serve.sh": f"python {words}\n"})
+        assert findings(runs, "GPU005") == []
+
+
+def test_the_image_tells_the_version(tmp_path: Path) -> None:
+    flags = "--tp-size 8 --dp-size 3 --enable-dp-attention"
+    command = "docker run --gpus all -p 3:3 lmsysorg/sglang:{} python3 -m sglang.launch_server"
+    for number, tag in enumerate(("v0.4.6.post5-cu124", "v0.3.6")):
+        script = f"{command.format(tag)} --model-path org/m {flags}\n"
+        files = {"serve.sh": script, "requirements.txt": "sglang==0.5.6\n"}
+        found = findings(runs_of(tmp_path / tag, files), "GPU024")
+        assert [one.message[:22] for one in found] == ["set --dp-size to 2, 4 "][number:]
+        assert all("SGLang 0.4.6.post5" in one.message for one in found)

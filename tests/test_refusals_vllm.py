@@ -399,3 +399,24 @@ def test_a_file_of_the_server(tmp_path: Path) -> None:
     assert finding.location.line == 2
     (finding,) = findings(runs, "GPU005")
     assert finding.message.startswith("write max_model_len")
+
+
+def test_an_image_that_is_given_only_flags_starts_the_server(tmp_path: Path) -> None:
+    command = (
+        "docker run --runtime nvidia --gpus all -v ~/.cache/huggingface:/root/.cache/huggingface "
+        "--env HF_TOKEN=x -p 8000:8000 --ipc=host {} \\\n"
+        "  --model Qwen/Qwen2.5-7B-Instruct --tensor-parallel-size {}\n"
+    )
+    files = {"serve.sh": command.format("vllm/vllm-openai:v0.8.5", 6)}
+    (run,) = runs_of(tmp_path / "a", files)
+    assert (run.framework, run.versions["vllm"]) == ("vllm", "0.8.5")
+    (finding,) = findings([run], "GPU024")
+    assert finding.message.startswith("set --tensor-parallel-size to 4")
+    assert "vLLM 0.8.5" in finding.message
+    assert finding.location.line == 2
+    files = {"serve.sh": command.format("vllm/vllm-openai:v0.8.5", 4)}
+    assert findings(runs_of(tmp_path / "b", files), "GPU024") == []
+    files = {"serve.sh": command.format("org/of-their-own:v1", 6)}  # nobody knows what it starts
+    assert runs_of(tmp_path / "c", files) == ()
+    files = {"serve.sh": command.format("--entrypoint python vllm/vllm-openai:v0.8.5", 6)}
+    assert runs_of(tmp_path / "d", files) == ()

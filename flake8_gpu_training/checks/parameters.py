@@ -12,7 +12,9 @@ from typing import Any, Callable, Optional
 from flake8_gpu_training.checks._faults import Fault, judge_of
 from flake8_gpu_training.checks._written import Use, Written, renaming, uses, value_text
 from flake8_gpu_training.checks.base import (
+    Change,
     Check,
+    Edit,
     Example,
     Impact,
     Priority,
@@ -99,6 +101,7 @@ def _former(use: Use, written: Written, history: Optional[History]) -> Optional[
 
 
 def _unknown_settings(run: Run) -> Iterator[Fault]:
+    yield from _underscored(run)
     found = list(_unknown(run))
     if any(one.former is not None and one.history is None for one in found):
         return  # written for a version older than the tables: its other names are not known
@@ -124,6 +127,31 @@ def _unknown_settings(run: Run) -> Iterator[Fault]:
             change,
             one.use.priority,
         )
+
+
+def _underscored(run: Run) -> Iterator[Fault]:
+    """Flags of a parser that knows them with dashes only (argparse of SGLang)."""
+    for use in uses(run) if run.framework in _DASHES_ONLY else ():
+        for written in use.written:
+            parameter = use.parameter(written)
+            if not written.is_flag or "_" not in written.raw or parameter is None:
+                continue
+            dashed = written.raw.replace("_", "-")
+            change = Change("bash", dashed, (Edit(written.location, written.raw, dashed),))
+            yield Fault(
+                written.location,
+                f"write {dashed}: {use.title} does not know {written.raw} with underscores, and "
+                f"{use.refuses}",
+                Text(
+                    f"{use.title} 的参数不用下划线：{written.raw}",
+                    f"{use.title} does not know {written.raw} with underscores",
+                ),
+                Text(f"改为 {dashed}", f"write {dashed}"),
+                change,
+            )
+
+
+_DASHES_ONLY = frozenset({"sglang"})
 
 
 def _near(one: _Unknown) -> list[str]:

@@ -102,6 +102,7 @@ from flake8_gpu_training.runs.settings import (
     rank,
     renamed,
 )
+from flake8_gpu_training.runs.versions import image_versions
 from flake8_gpu_training.sources._shell_text import CRLF
 
 _KEY_VALUE = frozenset({"llamafactory", "flow_factory", "generic"})
@@ -728,7 +729,11 @@ class Assembly:
                 origins.job,
             ),
             model=self._model(parts, command),
-            versions={**self.versions, **self.notebooks.get(at.path, {})},
+            versions={
+                **self.versions,
+                **self.notebooks.get(at.path, {}),
+                **image_versions(command),
+            },
             limits=self.asked.limits,
             unreleased=self.asked.unreleased,
             problems=problems,

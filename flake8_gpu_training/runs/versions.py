@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable
 from typing import Optional
@@ -9,6 +10,7 @@ from typing import Optional
 from flake8_gpu_training.facts import Command, Requirement, Setting
 from flake8_gpu_training.project import Project
 
+_CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pipfile.lock")
 # ``~=4.46.0`` and ``==4.46.*`` say the minor version: as good as a pin to choose parameters.
 _COMPATIBLE = re.compile(r"(?:~=\s*(\d+(?:\.\d+)+)|==\s*(\d+(?:\.\d+)+)\.\*)")
@@ -42,6 +44,19 @@ def notebook_versions(commands: Iterable[Command]) -> dict[str, dict[str, str]]:
         if _is_of_notebook(command):
             found.setdefault(command.location.path, []).append(command)
     return {path: _agreed(_installed(own)) for path, own in found.items()}
+
+
+def image_versions(command: Optional[Command]) -> dict[str, str]:
+    """What the image holds that ``docker run`` starts a command in; it is that command's alone."""
+    from flake8_gpu_training.sources.requirements import requirements_from_image
+
+    found: dict[str, str] = {}
+    for wrapper in command.wrappers if command is not None else ():
+        words = [word.text for word in wrapper]
+        if posixpath.basename(words[0]) not in _CONTAINERS or "run" not in words[1:3]:
+            continue
+        found.update(_agreed(requirements_from_image(words[-1], wrapper[-1].location)))
+    return found
 
 
 def _is_of_notebook(command: Command) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ._job_images import entrypoint_of
 from ._shell_values import Chunk, Field, Variable
 
 _CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
@@ -56,6 +57,18 @@ def _of_container(fields: Sequence[Field], made: Passed) -> None:
         _assign(value, made)
     made.files += [value.text for value in _values(fields, ("--env-file",))]
     made.entrypoint = next((value for value in _values(fields, ("--entrypoint",))), None)
+
+
+def started_by_image(wrapper: Sequence[Field], rest: Sequence[Field]) -> list[Field]:
+    """What an image starts when it is given only flags (``docker run IMAGE --model m``)."""
+    is_container = posixpath.basename(wrapper[0].text) in _CONTAINERS
+    if not is_container or not rest or not rest[0].text.startswith("-"):
+        return []
+    image = wrapper[-1]
+    return [
+        Field((Chunk(word, image.source, image.offset, None, False),), image.source, image.offset)
+        for word in entrypoint_of(image.text)
+    ]
 
 
 def _of_mpi(fields: Sequence[Field], made: Passed) -> None:

@@ -12,7 +12,7 @@ from typing import Callable, Optional, Protocol
 from ..facts import Command, Heredoc, Location, Origin, Problem, ProblemKind, Unknown, Word
 from . import slurm
 from ._shell_comments import comments_of
-from ._shell_containers import Passed, after, passed
+from ._shell_containers import Passed, after, passed, started_by_image
 from ._shell_expand import Expander, State, calculate
 from ._shell_options import MAX_ARGUMENTS, asks_arguments, next_option
 from ._shell_plain import (
@@ -791,6 +791,8 @@ class Interpreter:
         rest = fields[found.count : found.end]
         if handed is not None and handed.entrypoint is not None and handed.entrypoint.text:
             rest = [handed.entrypoint, *rest]
+        elif handed is not None and handed.entrypoint is None:
+            rest = [*started_by_image(fields[: found.count], rest), *rest]
         if found.kind == "words" and rest:
             self._command(rest, {}, statement, inner, end)
         elif found.kind == "script":
