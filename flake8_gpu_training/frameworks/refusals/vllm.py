@@ -17,6 +17,7 @@ from flake8_gpu_training.frameworks.refusals.served import (
     visible_gpus,
     whole,
 )
+from flake8_gpu_training.frameworks.refusals.vllm_alike import ALIKE
 from flake8_gpu_training.frameworks.refusals.vllm_drafts import OF_DRAFTS
 from flake8_gpu_training.frameworks.refusals.vllm_server import OF_SERVER
 from flake8_gpu_training.language import Text
@@ -448,4 +449,5 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     *OF_SERVER,
     *OF_DRAFTS,
+    *ALIKE,
 )
