@@ -254,3 +254,46 @@ def test_a_script_that_is_not_asked_to_train_only_evaluates(
     asked = "if args.do_train:\n    trainer.train()\nif args.do_eval:\n    trainer.evaluate()\n"
     program = files["train.py"].replace("trainer.train()\n", asked)
     assert status_of(tmp_path, "bf16", {**files, "train.py": program}) is expected
+
+
+def test_a_method_that_hands_the_call_on_switches_nothing_on(tmp_path: Path) -> None:
+    files = constructor({"bf16": True, "gradient_checkpointing": False})
+    wrapper = (
+        "class Wrapper(torch.nn.Module):\n"
+        "    def gradient_checkpointing_enable(self, **kwargs):\n"
+        "        self.model.gradient_checkpointing_enable(**kwargs)\n\n\n"
+    )
+    files = {
+        **files,
+        "train.py": files["train.py"].replace("\nmodel =", f"\n\n{wrapper}model =", 1),
+    }
+    assert wrapper in files["train.py"]
+    assert status_of(tmp_path, "gradient-checkpointing", files) is not ON
+
+
+def test_liger_is_not_advised_for_a_class_of_the_projects_own(tmp_path: Path) -> None:
+    files = constructor({"bf16": True})
+    assert status_of(tmp_path / "a", "liger-kernel", files) is ADVISED
+    program = files["train.py"].replace("AutoModelForCausalLM.from", "Seeing.from")
+    program = program.replace("import torch\n", _OWN, 1)
+    found = status_of(tmp_path / "b", "liger-kernel", {**files, "train.py": program})
+    assert found is Status.UNKNOWN
+
+
+_OWN = """\
+import torch
+from transformers import LlamaForCausalLM
+
+
+class Seeing(LlamaForCausalLM):
+    pass
+
+
+"""
+
+
+def test_autocast_that_decorates_a_function_is_no_proof_of_how_it_trains(tmp_path: Path) -> None:
+    files = constructor({}, files=OLD)
+    predict = '@torch.amp.autocast("cuda")\ndef predict(batch):\n    return model(**batch)\n'
+    program = files["train.py"] + predict
+    assert status_of(tmp_path, "bf16", {**files, "train.py": program}) is Status.UNKNOWN

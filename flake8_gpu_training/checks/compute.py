@@ -221,6 +221,23 @@ def _liger(run: Run) -> Judgement:
 _LOSSES_OF_LOGITS = ("enable_dft_loss", "use_dft_loss", "use_asft_loss", "use_eaft_loss")
 
 
+_OWN_MODEL = Text("项目自有模型类，是否被 Liger 识别未知", "Liger may not know the project's class")
+_MODELS = ("PreTrainedModel", "ForCausalLM", "ForConditionalGeneration")
+
+
+def _builds_own_model(run: Run) -> bool:
+    """Whether a class of the project's own is loaded or made: the Trainer applies Liger by the
+    model's type, which may be a new one (transformers 5.24.0, integrations/liger.py)."""
+    own = {
+        definition.name
+        for program in run.python
+        for definition in program.classes
+        if any(base.endswith(_MODELS) for base in definition.bases)
+    }
+    called = (call.name.split(".")[-2:] for program in run.python for call in program.calls)
+    return any(part in own for parts in called for part in parts)
+
+
 _FILES = (PlaceKind.YAML, PlaceKind.JSON)
 
 
@@ -246,6 +263,8 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("KTransformers 自带算子", "KTransformers has its own kernels"))
     if run.framework == "hf_trainer" and run.place.kind in _FILES and not algorithm(run):
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
+    if run.framework == "hf_trainer" and _builds_own_model(run):
+        return cannot_tell(_OWN_MODEL)
     if spreads_layers(run):
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
     if not is_cuda(run):

@@ -61,7 +61,7 @@ def recomputation(run: Run) -> Judgement:
     setting = run.practice("gradient_checkpointing")
     if setting.known and setting.value is True:
         return on(setting)
-    called = next(calls(run, *_CHECKPOINT_CALLS), None)
+    called = next((c for c in calls(run, *_CHECKPOINT_CALLS) if not _hands_on(c)), None)
     if called is not None and run.framework == "hf_trainer" and _is_in_a_switch(called):
         called = None
     if called is not None and not says(called, "use_gradient_checkpointing", False):
@@ -73,6 +73,11 @@ def recomputation(run: Run) -> Judgement:
     if run.setting("fsdp") is not None and text(run, "fsdp") != "none":
         return cannot_tell(Text("由 FSDP 配置决定", "the FSDP configuration decides"))
     return _advise_checkpointing(run, setting)
+
+
+def _hands_on(call: Call) -> bool:
+    """Whether a method only hands its own call on to the model inside."""
+    return call.scope.rpartition(".")[2] == call.method
 
 
 def _is_in_a_switch(call: Call) -> bool:

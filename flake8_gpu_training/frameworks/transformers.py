@@ -589,6 +589,8 @@ def _calls(run: Run) -> Iterator[tuple[PythonFile, Call]]:
 
 def _enabling_call(run: Run) -> Optional[Call]:
     for _, call in _calls(run):
+        if call.scope.rpartition(".")[2] == call.method:  # hands it on to the model inside
+            continue
         if call.method in ("gradient_checkpointing_enable", "activation_checkpointing_enable"):
             return call
         if call.method == "prepare_model_for_kbit_training" and not _leaves_activations(call):
