@@ -297,3 +297,15 @@ def test_autocast_that_decorates_a_function_is_no_proof_of_how_it_trains(tmp_pat
     predict = '@torch.amp.autocast("cuda")\ndef predict(batch):\n    return model(**batch)\n'
     program = files["train.py"] + predict
     assert status_of(tmp_path, "bf16", {**files, "train.py": program}) is Status.UNKNOWN
+
+
+def test_liger_is_not_advised_for_a_model_without_its_head(tmp_path: Path) -> None:
+    files = constructor({"bf16": True}, loader="AutoModel")
+    assert status_of(tmp_path, "liger-kernel", files) is OFF
+
+
+def test_the_default_optimizer_is_that_of_the_releases_a_project_takes(tmp_path: Path) -> None:
+    files = constructor({"bf16": True})
+    older = {**files, "requirements.txt": "transformers>=4.43.1,<=4.44.2\n"}
+    assert status_of(tmp_path / "a", "fused-adamw", files) is ON
+    assert status_of(tmp_path / "b", "fused-adamw", older) is ADVISED

@@ -238,6 +238,12 @@ def _builds_own_model(run: Run) -> bool:
     return any(part in own for parts in called for part in parts)
 
 
+def _loads_no_head(run: Run) -> bool:
+    """Whether all models in sight are loaded without the head that predicts tokens."""
+    bare = first_call(run, "transformers.AutoModel.from_pretrained")
+    return bare is not None and next(decoder_loads(run), None) is None
+
+
 _FILES = (PlaceKind.YAML, PlaceKind.JSON)
 
 
@@ -263,6 +269,8 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("KTransformers 自带算子", "KTransformers has its own kernels"))
     if run.framework == "hf_trainer" and run.place.kind in _FILES and not algorithm(run):
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
+    if run.framework == "hf_trainer" and _loads_no_head(run):
+        return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
     if run.framework == "hf_trainer" and _builds_own_model(run):
         return cannot_tell(_OWN_MODEL)
     if spreads_layers(run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.reading import by_default, find, is_off, parsed, practice
 from flake8_gpu_training.runs.model import Run
 
@@ -11,7 +12,9 @@ SOURCE = "transformers 4.46.3 to 5.24.0 training_args.py"
 
 def default_optimizer(run: Run) -> dict[str, Setting]:
     """Transformers' ``optim``: fused from 4.54 on when PyTorch is 2.8 or newer."""
-    transformers = parsed(run.versions.get("transformers", ""))
+    told = at_hand(run, "transformers")
+    pinned = run.versions.get("transformers", "")
+    transformers = parsed(told.version if told is not None and not pinned else pinned)
     torch = parsed(run.versions.get("torch", ""))
     fused = transformers >= (4, 54) and torch >= (2, 8)
     name = "adamw_torch_fused" if fused else "adamw_torch"
