@@ -309,3 +309,10 @@ def test_the_default_optimizer_is_that_of_the_releases_a_project_takes(tmp_path:
     older = {**files, "requirements.txt": "transformers>=4.43.1,<=4.44.2\n"}
     assert status_of(tmp_path / "a", "fused-adamw", files) is ON
     assert status_of(tmp_path / "b", "fused-adamw", older) is ADVISED
+
+
+def test_a_branch_that_prepares_a_quantized_model_leaves_recomputation_open(tmp_path: Path) -> None:
+    setup = "if small():\n    model = prepare_model_for_kbit_training(model)"
+    imports = "from peft import prepare_model_for_kbit_training"
+    files = constructor({"bf16": True}, setup=setup, imports=imports)
+    assert status_of(tmp_path, "gradient-checkpointing", files) is Status.UNKNOWN

@@ -61,9 +61,8 @@ def recomputation(run: Run) -> Judgement:
     setting = run.practice("gradient_checkpointing")
     if setting.known and setting.value is True:
         return on(setting)
-    called = next((c for c in calls(run, *_CHECKPOINT_CALLS) if not _hands_on(c)), None)
-    if called is not None and run.framework == "hf_trainer" and _is_in_a_switch(called):
-        called = None
+    found = (c for c in calls(run, *_CHECKPOINT_CALLS) if not _hands_on(c))
+    called = next((c for c in found if not _asks_first(run, c)), None)
     if called is not None and not says(called, "use_gradient_checkpointing", False):
         return seen(called)
     if run.value("unsloth") is True:
@@ -80,9 +79,10 @@ def _hands_on(call: Call) -> bool:
     return call.scope.rpartition(".")[2] == call.method
 
 
-def _is_in_a_switch(call: Call) -> bool:
-    """Whether a model's own code asks the Trainer's switch (``if self.gradient_checkpointing``)."""
-    return any("gradient_checkpointing" in condition.text for condition in call.conditions)
+def _asks_first(run: Run, call: Call) -> bool:
+    """Whether a branch of a Trainer's program decides: its model's own code asks the Trainer's
+    switch, and what prepares a quantized model asks whether it is one."""
+    return run.framework == "hf_trainer" and bool(call.conditions)
 
 
 _USUAL_TUNING = (None, "full", "lora", "adalora", "dora", "longlora", "freeze", "rslora", "pissa")
