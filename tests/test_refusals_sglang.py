@@ -324,3 +324,11 @@ def test_the_image_tells_the_version(tmp_path: Path) -> None:
         found = findings(runs_of(tmp_path / tag, files), "GPU024")
         assert [one.message[:22] for one in found] == ["set --dp-size to 2, 4 "][number:]
         assert all("SGLang 0.4.6.post5" in one.message for one in found)
+
+
+def test_an_engine_takes_its_arguments_ready_made(tmp_path: Path) -> None:
+    script = "import sglang as sgl\n\nllm = sgl.Engine({}=made)\nprint(llm.generate('a'))\n"
+    ready = runs_of(tmp_path / "ready", {"gen.py": script.format("server_args")})
+    assert findings(ready, "GPU005") == []
+    other = runs_of(tmp_path / "other", {"gen.py": script.format("server_arg")})
+    assert len(findings(other, "GPU005")) == 1

@@ -472,6 +472,8 @@ _ENGINES: Mapping[str, str] = dict.fromkeys(
     ("EngineArgs", "AsyncEngineArgs", "Engine", "ServerArgs"), "engine"
 )
 """Groups of the tables whose classes have another name."""
+_BESIDE: Mapping[str, frozenset[str]] = {"Engine": frozenset({"server_args"})}
+"""Keywords that a class takes beside those of its group (SGLang, entrypoints/engine.py)."""
 _LENIENT: Mapping[str, re.Pattern[str]] = {
     "transformers": re.compile(r"(?!Seq2Seq|Training)\w+Config|Adafactor"),
 }
@@ -506,6 +508,9 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
             accepted = _accepted(run, distribution, _ENGINES.get(call.method, call.method))
             if accepted is None:
                 continue
+            accepted = replace(
+                accepted, extra=accepted.extra | _BESIDE.get(call.method, frozenset())
+            )
             arguments = None
             if is_trainer(call.method):
                 arguments = _trained(run, distribution, call.method)
