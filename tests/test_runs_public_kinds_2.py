@@ -563,3 +563,308 @@ for x in range(10):
 def test_a_comment_on_accumulation_is_none(run_of: MakeRun, here: str, steps: Any) -> None:
     run = run_of({"train.py": SILENT.replace("HERE", here)}, "python train.py")
     assert _value(run, "gradient_accumulation_steps") == steps
+
+
+# --- classes that a function fills from keywords ----------------------------------------------
+
+FIRED = """\
+import fire
+import torch
+from torch.utils.data import DataLoader
+
+from settings import fsdp_config, train_config
+from updating import update_config
+
+
+def main(**kwargs):
+    update_config((train_config, fsdp_config), **kwargs)
+    if fsdp_config.sharded:
+        raise NotImplementedError
+    model = torch.nn.Linear(8, 8).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for x in DataLoader(torch.rand(64, 8), batch_size=train_config.batch_size_training):
+        model(x.cuda()).mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    fire.Fire(main)
+"""
+FIRED_SETTINGS = """\
+from dataclasses import dataclass
+
+
+@dataclass
+class train_config:
+    batch_size_training: int = 4
+
+
+@dataclass
+class fsdp_config:
+    sharded: bool = False
+"""
+FILLING = """\
+def update_config(config, **kwargs):
+    if isinstance(config, (tuple, list)):
+        for c in config:
+            update_config(c, **kwargs)
+    else:
+        for key, value in kwargs.items():
+            if hasattr(config, key):
+                setattr(config, NAME, value)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "micro"),
+    [
+        ("key", " --batch_size_training 64", 64),
+        ("key", " --batch_size_training=64 --other", 64),
+        ("key", " --other 3", 4),
+        ("key", "", 4),
+        ("key", " $MORE", "unknown"),
+        ("renamed(key)", " --batch_size_training 64", "unknown"),
+    ],
+)
+def test_flags_of_fire_fill_the_attributes_of_classes(
+    run_of: MakeRun, name: str, flags: str, micro: Any
+) -> None:
+    files = {
+        "train.py": FIRED,
+        "settings.py": FIRED_SETTINGS,
+        "updating.py": FILLING.replace("NAME", name),
+    }
+    run = run_of(files, f"python train.py{flags}")
+    assert _value(run, "micro_batch_size") == micro
+
+
+ON_CLASS = """\
+import argparse
+
+import torch
+from torch.utils.data import DataLoader
+
+
+class Config:
+    batch_size = 4
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=8)
+args = parser.parse_args()
+CHANGE
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for x in DataLoader(torch.rand(64, 8), batch_size=Config.batch_size):
+    model(x.cuda()).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "micro"),
+    [
+        ("pass", 4),
+        ("Config.batch_size = args.batch_size", 16),
+        ("setattr(Config, 'batch_size', args.batch_size)", 16),
+        ("if unseen():\n    Config.batch_size = args.batch_size", "unknown"),
+        ("setattr(Config, unseen(), 3)", "unknown"),
+    ],
+)
+def test_an_attribute_of_a_class_is_what_it_was_set_to(
+    run_of: MakeRun, change: str, micro: Any
+) -> None:
+    script = ON_CLASS.replace("CHANGE", change)
+    run = run_of({"train.py": script}, "python train.py --batch_size 16")
+    assert _value(run, "micro_batch_size") == micro
+
+
+# --- attention that depends on releases, or is exchanged --------------------------------------
+
+LLAMA = """\
+from transformers import LlamaForCausalLM, Trainer, TrainingArguments
+
+model = LlamaForCausalLM.from_pretrained("meta-llama/Llama-2-7b-hf")
+Trainer(model=model, args=TrainingArguments(output_dir="out")).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("requirements", "attention"),
+    [
+        ("transformers==4.36.2\ntorch==2.1.0\n", "eager"),
+        ("transformers==4.36.2\ntorch==2.0.1\n", "eager"),
+        ("transformers==4.36.2\ntorch==2.1.1\n", "sdpa"),
+        ("transformers==4.36.2\n", "sdpa"),
+        ("transformers==4.36.2\ntorch==2.1.*\n", "unknown"),
+        ("transformers==4.36.2\ntorch~=2.1.0\n", "unknown"),
+        ("torch==2.1.0\n", "unknown"),
+        ("transformers==4.35.2\ntorch==2.1.0\n", "eager"),
+    ],
+)
+def test_sdpa_is_the_default_from_pytorch_2_1_1_on(
+    run_of: MakeRun, requirements: str, attention: str
+) -> None:
+    run = run_of({"train.py": LLAMA, "requirements.txt": requirements}, "python train.py")
+    assert _value(run, "attention") == attention
+
+
+PROCESSED = """\
+import torch
+from diffusers import UNet2DConditionModel
+from MODULE import PROCESSOR
+
+unet = UNet2DConditionModel.from_pretrained("a/b", subfolder="unet")
+CALL
+optimizer = torch.optim.AdamW(unet.parameters())
+for x in range(10):
+    unet(x).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "processor", "call", "attention"),
+    [
+        ("diffusers.loaders", "LoraLoaderMixin", "", "sdpa"),
+        ("diffusers.models.attention_processor", "AttnProcessor", "SET", "eager"),
+        ("diffusers.models.attention_processor", "AttnProcessor2_0", "SET", "sdpa"),
+        ("diffusers.models.attention_processor", "LoRAAttnProcessor", "SET", "unknown"),
+        ("own.processors", "AttnProcessor", "SET", "unknown"),
+        ("diffusers", "AttnProcessor", "unet.set_attn_processor(made)", "unknown"),
+        ("own", "set_attn_procs", "set_attn_procs(unet)", "unknown"),
+        ("own", "a", "unet.enable_xformers_memory_efficient_attention()", "xformers"),
+    ],
+)
+def test_processors_of_diffusers_exchange_the_attention(
+    run_of: MakeRun, module: str, processor: str, call: str, attention: str
+) -> None:
+    call = call.replace("SET", f"unet.set_attn_processor({processor}())")
+    script = PROCESSED.replace("MODULE", module).replace("PROCESSOR", processor)
+    run = run_of({"train.py": script.replace("CALL", call)}, "python train.py")
+    assert _value(run, "attention") == attention
+
+
+# --- ranks that the program itself brings together --------------------------------------------
+
+RANKS = """\
+import torch
+import torch.distributed as dist
+
+FIRST
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for x in range(10):
+    model(torch.rand(4, 8).cuda()).mean().backward()
+    for p in model.parameters():
+        EACH
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("launch", "here", "there", "ddp"),
+    [
+        ("torchrun --nproc_per_node 8 train.py", "start()", "print(p)", False),
+        ("torchrun --nproc_per_node 8 train.py", "dist.init_process_group()", "pass", "unknown"),
+        (
+            "torchrun --nproc_per_node 8 train.py",
+            "dist.init_process_group()",
+            "dist.all_reduce(p.grad)",
+            "unknown",
+        ),
+        (
+            "torchrun --nproc_per_node 8 train.py",
+            "pass",
+            "dist.reduce_scatter_tensor(a, p.grad)",
+            "unknown",
+        ),
+        ("python train.py", "dist.init_process_group()", "dist.all_reduce(p.grad)", False),
+    ],
+)
+def test_a_program_may_average_its_gradients_itself(
+    run_of: MakeRun, launch: str, here: str, there: str, ddp: Any
+) -> None:
+    script = RANKS.replace("FIRST", here).replace("EACH", there)
+    run = run_of({"train.py": script}, launch)
+    assert _value(run, "ddp") == ddp
+    assert _value(run, "zero_stage") == ("unknown" if "reduce_scatter" in there else 0)
+
+
+# --- passes and updates in methods ------------------------------------------------------------
+
+WORKER = """\
+import torch
+
+
+class Worker:
+    def __init__(self):
+        self.model = torch.nn.Linear(8, 8).cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+
+    def backward(self, loss):
+        (2 * loss).backward()
+
+    def optimizer_step(self):
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+"""
+ACTOR = """\
+from tqdm import tqdm
+
+from worker import Worker
+
+
+class Actor(Worker):
+    def one(self, batch):
+        self.backward(self.model(batch).mean())
+
+    def finish(self):
+        self.optimizer.step()
+
+    def update(self, batches):
+        bar = tqdm()
+        for batch in batches:
+            BODY
+
+
+actor = Actor()
+actor.update([[1]])
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "steps"),
+    [
+        (
+            "for part in batch:\n"
+            "                self.backward(self.model(part).mean())\n"
+            "                bar.update()\n"
+            "            self.optimizer_step()",
+            "unknown",
+        ),
+        (
+            "for part in batch:\n                self.one(part)\n            self.finish()",
+            "unknown",
+        ),
+        (
+            "self.backward(self.model(batch).mean())\n"
+            "            self.optimizer_step()\n"
+            "            bar.update()",
+            1,
+        ),
+        (
+            "for part in batch:\n"
+            "                self.one(part)\n"
+            "                self.finish()\n"
+            "            bar.update()",
+            1,
+        ),
+    ],
+)
+def test_passes_and_updates_in_methods_may_accumulate(
+    run_of: MakeRun, body: str, steps: Any
+) -> None:
+    files = {"train.py": ACTOR.replace("BODY", body), "worker.py": WORKER}
+    run = run_of(files, "python train.py")
+    assert _value(run, "gradient_accumulation_steps") == steps

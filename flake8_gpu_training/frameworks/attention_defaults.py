@@ -16,6 +16,11 @@ from flake8_gpu_training.runs.model import Run
 
 _FIRST = (4, 36)
 """The first release with the choice."""
+_FIRST_OF_TORCH = (2, 1, 1)
+"""The first release of PyTorch whose kernel is taken (is_torch_sdpa_available)."""
+_ASKS_NO_MORE = (4, 56)
+"""The first release of Transformers that takes the kernel of any PyTorch."""
+_RANGE = re.compile(r"[~<>]")
 _FIRST_OF_DIFFUSERS = (0, 13)
 _SETTLED = (4, 48)
 """A project that pins no release gets one that is newer than this."""
@@ -134,6 +139,10 @@ def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
     owner = call.name.rpartition(".")[0].rpartition(".")[2]
     if version < _FIRST:
         return "eager", "transformers < 4.36: eager"
+    if version_of(run, "torch") < _FIRST_OF_TORCH and not _ASKS_NO_MORE <= version < NEWEST:
+        if version == NEWEST or not _is_surely_old(run):
+            return Unknown("it depends on the releases of transformers and torch", _UNTOLD), ""
+        return "eager", "transformers 4.36.2 to 4.55.4: eager before PyTorch 2.1.1"
     family = _family(run, call, owner)
     if family in _NO_ATTENTION or family.endswith("encoderdecoder"):
         return Unknown(f"the kernels of {owner} are its own"), ""
@@ -143,6 +152,16 @@ def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
     if not family and is_auto and not is_native and not _GENERATORS.match(owner):
         return Unknown("it depends on the family of the model", _UNTOLD), ""
     return "sdpa", "transformers >= 4.36: sdpa where supported"
+
+
+def _is_surely_old(run: Run) -> bool:
+    """Whether each PyTorch that is asked for is too old; ``2.1.*`` and NPUs leave it open."""
+    if any(item.module.startswith("torch_npu") for file in run.python for item in file.imports):
+        return False
+    if any(_RANGE.search(limit) for limit in run.limits.get("torch", ())):
+        return False
+    version = version_of(run, "torch")
+    return version < (2, 1) or len(version) > len((2, 1))
 
 
 def _of_diffusers(run: Run) -> tuple[Any, str]:

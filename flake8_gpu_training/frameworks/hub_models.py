@@ -147,7 +147,7 @@ def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setti
             argument = call.positional[0]
             value = attention_of(argument.value)
             return _in_branch(_from("attention", value, call, argument), call.conditions)
-    patched = _patched_attention(run, calls)
+    patched = _processors(run, calls) or _patched_attention(run, calls)
     if patched is not None:
         return patched
     for file in run.python:
@@ -188,6 +188,37 @@ def _in_branch(setting: Setting, conditions: tuple[Condition, ...]) -> Setting:
     candidates = (setting.value,) if known(setting.value) else ()
     reason = f"it depends on {conditions[-1].text or 'a branch'}"
     return replace(setting, value=Unknown(reason, candidates))
+
+
+_PROCESSORS = {
+    "AttnProcessor2_0": "sdpa",
+    "AttnProcessor": "eager",
+    "XFormersAttnProcessor": "xformers",
+}
+_PROCESSOR_SETTERS = frozenset(
+    """
+    set_attn_processor set_attn_processors set_attn_procs set_default_attn_processor set_processor
+    set_attention_backend
+    """.split()  # noqa: SIM905
+)
+
+
+def _processors(run: Run, calls: list[Call]) -> Optional[Setting]:
+    """``unet.set_attn_processor(…)`` of diffusers: the processors have the attention in them."""
+    modules = {(i.module.partition(".")[0], i.name) for f in run.python for i in f.imports}
+    if all(root != "diffusers" for root, _ in modules):
+        return None
+    found: list[Setting] = []
+    for call in calls:
+        if call.method not in _PROCESSOR_SETTERS:
+            continue
+        text = call.positional[0].text if call.positional else ""
+        name = text.partition("(")[0].strip()
+        value: Any = Unknown(f"{call.method} exchanges the attention")
+        if name in _PROCESSORS and ("diffusers", name) in modules:
+            value = _PROCESSORS[name]
+        found.append(_in_branch(_from("attention", value, call), call.conditions))
+    return _agreed("attention", found)
 
 
 def _patched_attention(run: Run, calls: list[Call]) -> Optional[Setting]:

@@ -1096,6 +1096,11 @@ def _zero(
         for call in program.named("initialize"):
             if call.name.startswith("deepspeed"):
                 return {"zero_stage": _given("zero_stage", Unknown(_MISSING), call)}
+    by_hand = _collective(program)
+    is_alone = run.launcher.world_size == 1
+    if by_hand is not None and by_hand.method.startswith("reduce_scatter") and not is_alone:
+        reason = f"the program may shard by {by_hand.method}"
+        return {"zero_stage": _given("zero_stage", Unknown(reason), by_hand)}
     if program.silent("deepspeed") and not program.is_launch_open():
         return _absent("zero_stage", 0, "no DeepSpeed in the code or its launch")
     return {}
@@ -1227,6 +1232,7 @@ def _parallelism(program: _Program) -> dict[str, Setting]:
 
 def _wrapping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
     result: dict[str, Setting] = {}
+    by_hand = _collective(program)
     wrapper = program.first("DistributedDataParallel")
     if wrapper is not None and "ddp" not in found:
         single = program.run.launcher.world_size == 1
@@ -1257,8 +1263,29 @@ def _wrapping(program: _Program, found: Mapping[str, Setting]) -> dict[str, Sett
     elif _averages_otherwise(program):
         return result
     elif "ddp" not in found and program.silent(*_SHARDING_WORDS, *_WRAPPING_WORDS):
-        result.update(_absent("ddp", False, "nothing in the code is distributed"))
+        if by_hand is not None and program.run.launcher.world_size != 1:
+            reason = f"the program itself calls {by_hand.method}"
+            result["ddp"] = _given("ddp", Unknown(reason, (True, False)), by_hand)
+        else:
+            result.update(_absent("ddp", False, "nothing in the code is distributed"))
     return result
+
+
+def _collective(program: _Program) -> Optional[Call]:
+    """A call with which the program may average the gradients of its ranks, or start them."""
+    calls = (c for c in program.calls if c.name.startswith("torch.distributed."))
+    found = {call.method: call for call in calls}
+    return next((found[name] for name in _COLLECTIVES if name in found), None)
+
+
+_COLLECTIVES = (
+    "reduce_scatter_tensor",
+    "reduce_scatter",
+    "all_reduce",
+    "all_gather_into_tensor",
+    "all_gather",
+    "init_process_group",
+)
 
 
 def _averages_otherwise(program: _Program) -> bool:

@@ -445,6 +445,17 @@ def joined_path(parts: list[Any], text: str) -> Any:
     return PathText(posixpath.normpath(posixpath.join(*parts)) if parts else ".")
 
 
+def put_on_class(owner: Class, key: Any, value: Any, doubt: bool) -> None:
+    """Set an attribute of a class; a computed name may mean any of them."""
+    if isinstance(key, str):
+        old = owner.find(key)
+        old = Unknown("set in a branch") if old is None else old
+        owner.attributes[key] = joined(old, value) if doubt else value
+        return
+    for name in {name for item in owner.lineage() for name in item.attributes}:
+        owner.attributes[name] = joined(owner.find(name), Unknown("set by a computed name"))
+
+
 def doubt_all(owner: Table) -> None:
     """Any key of ``owner`` may have another value from now on."""
     unsure = doubted(owner)

@@ -25,9 +25,11 @@ from flake8_gpu_training.runs.command_line import (
     Declared,
     ParserModel,
     RefusedError,
+    combined,
     parse_with,
 )
 from flake8_gpu_training.runs.option_types import Annotation, annotation, library_type, literal
+from flake8_gpu_training.runs.settings import parse_arguments
 
 if TYPE_CHECKING:
     from flake8_gpu_training.runs.following import Follower
@@ -80,7 +82,7 @@ def run_function(follower: Follower, function: Any, library: str) -> Any:
     if not isinstance(function, Function):
         return Unknown(f"what {library} runs")
     if library == "fire":
-        return _filled(follower, function, _fire(follower, function))
+        return _filled(follower, function, _fire(follower, function), True)
     return _run(follower, {"": function}, True)
 
 
@@ -128,12 +130,19 @@ def _run(follower: Follower, commands: Mapping[str, Function], is_typer: bool) -
     return _filled(follower, commands[chosen], top)
 
 
-def _filled(follower: Follower, function: Function, model: ParserModel) -> Any:
+def _filled(
+    follower: Follower, function: Function, model: ParserModel, takes_more: bool = False
+) -> Any:
+    """``takes_more``: flags that no parameter has are keywords, where the function takes any."""
     outcome = parse_with(model, follower.world.arguments, follower.world.is_open)
     follower.made.parsed.append(outcome)
     names = [argument.arg for argument in _parameters(function)]
     keywords = {n: _held(s) for n, s in outcome.values.items() if n in names}
-    return follower.invoke(function, Given((), keywords))
+    if not takes_more or function.node.args.kwarg is None:
+        return follower.invoke(function, Given((), keywords))
+    loose = combined([outcome], parse_arguments).given
+    more = {n: _held(s) for n, s in loose.items() if n not in outcome.values}
+    return follower.invoke(function, Given((), {**more, **keywords}, outcome.is_open))
 
 
 def _held(setting: Setting) -> Any:

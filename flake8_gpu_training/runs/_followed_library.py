@@ -196,6 +196,10 @@ def _setattr(follower: Follower, given: Given, text: str) -> Any:
 
 def _hasattr(follower: Follower, given: Given, text: str) -> Any:
     owner, name = given.get(0), bare(given.get(1))
+    if isinstance(owner, Class) and isinstance(name, str):
+        is_whole = all(isinstance(base, Class) for item in owner.lineage() for base in item.bases)
+        if owner.find(name) is not None or (is_whole and not name.startswith("__")):
+            return owner.find(name) is not None
     if isinstance(owner, Table) and isinstance(name, str):
         if name in owner.entries:
             return True
@@ -221,7 +225,7 @@ def _isinstance(follower: Follower, given: Given, text: str) -> Any:
     kinds = given.get(1)
     kinds = kinds if isinstance(kinds, list) else [kinds]
     names = [kind.name for kind in kinds if isinstance(kind, External)]
-    simple = (Table, str, list, int, float, bool)
+    simple = (Table, Class, str, list, int, float, bool)
     if len(names) != len(kinds) or (value is not None and not isinstance(value, simple)):
         return Unknown(text)
     if isinstance(value, (PathText, Placed)) or any(name not in _TYPES for name in names):

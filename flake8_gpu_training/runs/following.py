@@ -33,6 +33,7 @@ from flake8_gpu_training.runs._followed import (
     doubt_all,
     joined,
     plain,
+    put_on_class,
     settings_of,
     table_of,
     unread_in,
@@ -386,6 +387,8 @@ class Follower(Statements):
             owner.names[key] = value
         elif owner == External("os.environ") and isinstance(key, str):
             self.own_environment[key] = bare(value)
+        elif isinstance(owner, Class):
+            put_on_class(owner, key, value, self.doubt > 0)
         if not isinstance(owner, Table):
             return
         if isinstance(key, (str, int)):

@@ -78,6 +78,7 @@ CALLS = frozenset(
     save_pretrained generate fit train evaluate predict compile freeze gradient_checkpointing_enable
     gradient_checkpointing_disable enable_gradient_checkpointing enable_input_require_grads
     requires_grad_ register_comm_hook set_attention_implementation set_attn_implementation
+    set_attn_processor set_attn_processors set_attn_procs set_default_attn_processor set_processor
     enable_xformers_memory_efficient_attention enable_model_cpu_offload enable_vae_slicing
     enable_vae_tiling enable_tiling enable_slicing set_attention_backend add_argument
     add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults

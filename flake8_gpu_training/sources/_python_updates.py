@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from typing import Union
+from typing import NamedTuple, Union
 
 APART = "an update behind a loop of backward passes"
 TOLD = "an update where told: "
@@ -14,6 +14,11 @@ _ACCUMULATES = frozenset({"accum", "acc_step", "acc_iter", "grad_acc"})
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _UPDATE = re.compile(r"(?i)(?:optim\w*|scaler)\.step$|optim\w*_step$|step_optim|apply_grad")
 _ANY_UPDATE = re.compile(r"(?i)step|update|optim")
+_KEEPS_BOOK = re.compile(
+    r"(?i)(?:bar|progress|tqdm|task|metric\w*|meter\w*|stat\w*|log\w*|loss\w*|dict|history|timer"
+    r"|profiler|prof)\.(?:update|step)$"
+)
+_COMMON = frozenset({"step", "main", "train", "fit", "run", "__init__", "__call__", "forward"})
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _Loop = (ast.For, ast.While, ast.AsyncFor)
@@ -22,12 +27,44 @@ _Loop = (ast.For, ast.While, ast.AsyncFor)
 def updates_in(tree: ast.Module) -> frozenset[str]:
     """``APART``, and ``TOLD`` with each parameter, where a function of the file is of the kind."""
     found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, _Function) and _names(node) & _BACKWARD:
-            if any(_is_apart(statements) for statements in _blocks(node)):
-                found.add(APART)
-            found.update(f"{TOLD}{name}" for name in _switches(node))
+    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
+    going_back = [node for node in functions if _names(node) & _BACKWARD]
+    if not going_back:
+        return frozenset()
+    helpers = _helpers(functions, going_back)
+    blocks = [block for node in going_back for block in _blocks(node)]
+    if helpers.backward:
+        blocks += _blocks(tree)
+    if any(_is_apart(statements, helpers) for statements in blocks):
+        found.add(APART)
+    for node in going_back:
+        found.update(f"{TOLD}{name}" for name in _switches(node))
     return frozenset(found)
+
+
+class _Helpers(NamedTuple):
+    """Names of the file's functions that only go backward, and of those that only update."""
+
+    backward: frozenset[str]
+    update: frozenset[str]
+
+
+def _helpers(functions: Sequence[_Def], going_back: Sequence[_Def]) -> _Helpers:
+    goes_back = {node.name for node in going_back}
+    updates = {
+        node.name for node in functions if any(_UPDATE.search(name) for name in _called(node))
+    }
+    may_update = {
+        node.name for node in going_back if any(_is_update(name) for name in _called(node))
+    }
+    return _Helpers(
+        frozenset(goes_back - may_update - _COMMON), frozenset(updates - goes_back - _COMMON)
+    )
+
+
+def _is_update(name: str) -> bool:
+    """Whether a call may be an update; ``bar.update(1)`` and ``metrics.update(…)`` are none."""
+    return _ANY_UPDATE.search(name) is not None and _KEEPS_BOOK.search(name) is None
 
 
 def unsaid(tree: ast.Module, words: frozenset[str]) -> frozenset[str]:
@@ -67,16 +104,20 @@ def _blocks(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
                 yield block
 
 
-def _is_apart(statements: Sequence[ast.stmt]) -> bool:
+def _is_apart(statements: Sequence[ast.stmt], helpers: _Helpers) -> bool:
     """Whether a loop goes backward without an update of any name, and one comes behind it."""
     is_waiting = False
     for statement in statements:
-        if is_waiting and any(_UPDATE.search(name) for name in _called(statement)):
+        if not is_waiting and not isinstance(statement, _Loop):
+            continue
+        names = _called(statement)
+        last = {name.rpartition(".")[2] for name in names}
+        if is_waiting and (last & helpers.update or any(_UPDATE.search(name) for name in names)):
             return True
         if isinstance(statement, _Loop):
-            names = _called(statement)
-            goes_back = any(name.rpartition(".")[2] in _BACKWARD for name in names)
-            is_waiting = goes_back and not any(_ANY_UPDATE.search(name) for name in names)
+            goes_back = last & (_BACKWARD | helpers.backward)
+            updates = last & helpers.update or any(_is_update(name) for name in names)
+            is_waiting = bool(goes_back) and not updates
     return False
 
 
