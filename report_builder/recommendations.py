@@ -205,7 +205,7 @@ def _unsaid(judgement: Judgement) -> tuple[Evidence, ...]:
 
 def _example(verdict: Verdict) -> Optional[Example]:
     """The check's example for the run's framework, else its first."""
-    examples = verdict.check.examples
+    examples = () if verdict.check.has_rules else verdict.check.examples
     own = (e for e in examples if e.framework == verdict.run.framework)
     return next(own, examples[0] if examples else None)
 

@@ -92,6 +92,31 @@ def test_a_parser_with_options_out_of_sight_may_know_the_flag(tmp_path: Path) ->
     assert told(tmp_path / "loop", "--data d --zeta 4", looped) == []
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "sys.argv.remove('--zeta')",
+        "sys.argv = [word for word in sys.argv if word != '--zeta']",
+        "command = sys.argv.pop()",
+    ],
+)
+def test_a_command_line_that_the_program_edits_is_not_told(tmp_path: Path, edit: str) -> None:
+    script = SCRIPT.replace("args = parser", f"import sys\n\n{edit}\nargs = parser")
+    assert told(tmp_path, "--data d --zeta", script) == []
+
+
+def test_another_library_s_parser_is_not_argparse_s(tmp_path: Path) -> None:
+    script = SCRIPT.replace("import argparse", "import simple_parsing as argparse")
+    assert told(tmp_path, "--data d --zeta 4", script) == []
+
+
+@pytest.mark.parametrize("flags", ["--data d --gp 0 --am --a 1", "--data d --lr -1e-4"])
+def test_what_is_ambiguous_or_a_number_to_some_releases_is_not_told(
+    tmp_path: Path, flags: str
+) -> None:
+    assert told(tmp_path, flags) == []
+
+
 def test_a_parser_that_some_branch_uses_is_not_told(tmp_path: Path) -> None:
     script = SCRIPT.replace(
         "args = parser", "if other():\n    args = make()\nelse:\n    args = parser"

@@ -161,6 +161,7 @@ class Check:
 
     ``judge`` asks the run. ``why`` says what it costs, ``fix`` how to mend it, ``ignore``
     when to leave it; ``sources`` are titles or addresses of what the claims rest on.
+    ``has_rules``: it stands for many rules, so that its example is none for a finding.
     """
 
     code: str
@@ -176,3 +177,4 @@ class Check:
     difficulty: str = "low"
     examples: tuple[Example, ...] = ()
     sources: tuple[str, ...] = ()
+    has_rules: bool = False

@@ -328,7 +328,8 @@ CHECKS: tuple[Check, ...] = (
         why="argparse stops at an argument that the script does not declare, at one without its "
         "value, at a value of another type or outside the choices, and when a required one is "
         "missing: every rank ends at once, after the job has waited for its GPUs. It is told "
-        "only where the whole parser and the whole command line were read.",
+        "only where the whole parser and the whole command line were read, of programs that "
+        "train or serve: what a job runs before and after them is not judged.",
         fix="Do what the message says; it names the argument as the script declares it.",
         ignore="The script is generated or replaced before it is launched.",
         impact=Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended")),

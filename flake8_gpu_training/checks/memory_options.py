@@ -57,7 +57,12 @@ def _projected_optimizer(run: Run) -> Judgement:
         return cannot_apply(Text("只用于全参训练", "for full tuning only"))
     if full is None:
         return cannot_tell(run.practice("tuning"))
-    return off(Text("未用 GaLore；显存不足的全参训练可选", "off; an option when memory is short"))
+    return off(
+        Text(
+            "未使用；全参训练显存不足时可选",
+            "off; an option for full tuning that is short of memory",
+        )
+    )
 
 
 # --- GPU207 ---------------------------------------------------------------------------

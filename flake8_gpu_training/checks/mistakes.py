@@ -469,17 +469,33 @@ def _best_steps(run: Run, best: Setting) -> Iterator[Fault]:
             best,
             f"make save_steps ({saved}) a multiple of eval_steps ({judged}): "
             "load_best_model_at_end refuses the rest",
+            current=Text(
+                f"save_steps={saved} 不是 eval_steps={judged} 的倍数",
+                f"save_steps={saved} is no multiple of eval_steps={judged}",
+            ),
+            action=Text(
+                f"将 save_steps 设为 {judged} 的倍数", f"make save_steps a multiple of {judged}"
+            ),
         )
 
 
-def _best_fault(best: Setting, message: str, change: Optional[Change] = None) -> Fault:
-    return Fault(
-        _at(best),
-        message,
-        Text("load_best_model_at_end 与评估/保存策略不一致", "strategies differ"),
-        Text("让评估与保存的策略和步数一致", "make the strategies agree"),
-        change,
-    )
+_STRATEGIES_DIFFER = Text(
+    "load_best_model_at_end 要求评估与保存策略相同",
+    "eval_strategy and save_strategy differ, which load_best_model_at_end refuses",
+)
+_SAME_STRATEGY = Text(
+    "eval_strategy 与 save_strategy 设为同一值", "give eval_strategy and save_strategy one value"
+)
+
+
+def _best_fault(
+    best: Setting,
+    message: str,
+    change: Optional[Change] = None,
+    current: Text = _STRATEGIES_DIFFER,
+    action: Text = _SAME_STRATEGY,
+) -> Fault:
+    return Fault(_at(best), message, current, action, change)
 
 
 # --- GPU016: packing --------------------------------------------------------------------

@@ -145,10 +145,12 @@ CHECKS: tuple[Check, ...] = (
         why="Frameworks check their arguments before the first step and stop with an error: "
         "the job ends after it has waited for its GPUs and loaded its packages. Each rule "
         "states one such check of the framework's source, in the releases that have it.",
-        fix="Do what the message says; it names the settings that do not go together.",
+        fix="Do what the message says; it names the settings that do not go together. "
+        "docs/refusals.md lists every rule, framework by framework, with what the source checks.",
         ignore="The framework is a version of your own that checks otherwise.",
         impact=Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended")),
         examples=(Example("hf_trainer", "train.py", _TRAINER.format(0), _TRAINER.format(10)),),
-        sources=("frameworks/refusals/*.py: file and function of each rule",),
+        sources=("docs/refusals.md: file and function of the source, for each rule",),
+        has_rules=True,
     ),
 )

@@ -453,9 +453,20 @@ def parsed(
     outcome = dataclasses.replace(outcome, values=values, given={**more, **outcome.given})
     if argument is None or _is_command_line(argument):
         follower.made.parsed.append(outcome)
-        if argument is None and not follower.doubt and parser.kind is None:
+        if argument is None and _is_plain(follower, parser):
             follower.made.refused += _refused(follower, model, outcome, is_strict)
     return outcome
+
+
+_OWNERS = ("argparse.", "transformers.", "trl.")
+
+
+def _is_plain(follower: Follower, parser: Parser) -> bool:
+    """Whether a parser surely gets the command line as it is, and takes it as argparse does."""
+    if follower.doubt or parser.kind is not None or not parser.name.startswith(_OWNERS):
+        return False
+    edits = (b"argv" in line for lines in follower.lines.values() for line in lines)
+    return not any(edits)
 
 
 def _refused(
@@ -467,6 +478,8 @@ def _refused(
     here = follower.here
     is_cut = any(fault.kind is RefusalKind.VALUELESS for fault in outcome.faults)
     for fault in outcome.faults:
+        if fault.kind is RefusalKind.MISSING and outcome.refused:
+            continue  # the parser stops before it asks for it
         if not is_cut or fault.kind is RefusalKind.VALUELESS:
             yield dataclasses.replace(fault, parser=here)
     if not is_strict or is_cut:

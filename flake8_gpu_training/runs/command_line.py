@@ -181,6 +181,8 @@ class _Use:
 
 _NO_VALUE = object()
 _VALUELESS = re.compile(r"argument (?P<flags>-\S+): expected (?:one|at least one|\d+) argument")
+_NEGATIVE = re.compile(r"-(?:\.?\d|inf)")
+"""What newer releases of Python take for a number, not for a flag."""
 _WANTED = re.compile(r"invalid (\w+) value")
 
 
@@ -270,8 +272,10 @@ class _Parse:
         if found is None:
             return
         flags = found["flags"].split("/")
-        word = next((t.word for t in self.texts if str(t).partition("=")[0] in flags), None)
-        if word is not None:
+        at = next((i for i, t in enumerate(self.texts) if str(t).partition("=")[0] in flags), None)
+        word = self.texts[at].word if at is not None else None
+        behind = str(self.texts[at + 1]) if at is not None and at + 1 < len(self.texts) else ""
+        if word is not None and _NEGATIVE.match(behind) is None:
             text = word.text.partition("=")[0]
             self.faults.append(RefusedWord(RefusalKind.VALUELESS, text, word.location))
 
