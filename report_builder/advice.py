@@ -17,9 +17,7 @@ from flake8_gpu_training.memory import estimate, lora_parameters, model_states
 from flake8_gpu_training.runs.model import Run, RunKind
 
 # Cards the tables show when the hardware is not known: name and GiB.
-COMMON_CARDS = (("24 GB (RTX 3090/4090, A10)", 24), ("48 GB (A40, L40S)", 48), ("80 GB", 80))
 _HF_INTEGRATION = frozenset({"swift", "llamafactory", "hf_trainer"})
-_ADJUST = Text("需根据实际硬件调整", "adjust to the actual hardware")
 
 
 @dataclass(frozen=True)

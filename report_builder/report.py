@@ -26,7 +26,7 @@ from flake8_gpu_training.runs.find import LAUNCH_PATH, find_runs
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.verdicts import Diagnostic, Verdict, diagnostics, judge
 from report_builder.advice import DeepSpeedAdvice, FlashAdvice, deepspeed, flash_attention
-from report_builder.audits import AUDITS, audit_of
+from report_builder.audits import AUDITS
 from report_builder.bottleneck import Bottleneck, bottleneck
 from report_builder.recommendations import Recommendation, recommend
 from report_builder.scenarios import Scenario, scenarios
@@ -324,11 +324,3 @@ def _of_no_run() -> tuple[Verdict, ...]:
         Status.UNKNOWN, current=Text("没有找到可以判断的运行", "no run was found to judge")
     )
     return tuple(Verdict(run, check, unknown) for check in all_checks())
-
-
-def file_of(audit_id: str) -> str:
-    """File name of an audit's report."""
-    audit = audit_of(audit_id)
-    if audit is None:
-        raise KeyError(audit_id)
-    return audit.file

@@ -69,7 +69,6 @@ _PACKING = "https://huggingface.co/blog/packing-with-FA2"
 # --- GPU507: packing and padding-free batches ---
 
 _FLASH = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
-_PACKS = ("pt", "sft", "dpo", "kto", "grpo", "gkd")
 
 
 @of_training(alone=True)

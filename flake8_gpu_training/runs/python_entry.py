@@ -201,11 +201,6 @@ def _only_evaluates(program: Program) -> bool:
     return evaluates and not any(loop.trains for file in program.files for loop in file.loops)
 
 
-def may_train(file: PythonFile) -> bool:
-    """Whether ``file`` by itself trains or serves."""
-    return bool(entries_of(Program((file,))))
-
-
 # --- known main functions ------------------------------------------------------------
 
 

@@ -12,8 +12,6 @@ from flake8_gpu_training.facts import Argument, Call, Location, Option, Unknown,
 from flake8_gpu_training.sources._python_scopes import Scope, dotted_name, resolve
 from flake8_gpu_training.sources._python_walk import ParameterDraft
 
-_TYPER = frozenset({"typer.Option", "typer.Argument"})
-
 
 class _Builder(Protocol):
     def value(self, node: cst.BaseExpression, scope: Scope) -> Any: ...

@@ -53,7 +53,6 @@ _SKIPPED_FIELDS = frozenset(
 )
 """Fields without facts: punctuation, blanks, annotations."""
 
-_ASSIGNED_CALL = (cst.Assign, cst.AnnAssign, cst.NamedExpr)
 _Loop = Union[cst.For, cst.While, cst.FunctionDef]
 Test = tuple[Optional[cst.BaseExpression], bool]
 """The test of a branch (None: nobody can tell), and how it must come out."""

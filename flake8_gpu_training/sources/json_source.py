@@ -53,7 +53,6 @@ _WORDS: dict[str, Any] = {
     "Infinity": float("inf"),
     "-Infinity": float("-inf"),
 }
-_Token = tuple[str, str, int]
 
 
 def read_json(text: Union[str, bytes], path: str) -> ConfigFile:

@@ -95,9 +95,14 @@ def setting(**values: Any) -> Callable[[Options], Mapping[str, Any]]:
     return lambda options: values
 
 
-def is_type(*names: str) -> Callable[[Options], bool]:
-    """Whether ``rlhf_type`` is one of ``names``."""
-    return lambda options: options["rlhf_type"] in names
+Asked = Callable[[Options], Any]
+ROLLOUTS = ("grpo", "gkd")
+"""Algorithms whose training generates samples."""
+
+
+def of_grpo(holds: Asked) -> Callable[[Options], bool]:
+    """``holds``, asked of GRPO alone."""
+    return lambda options: options["rlhf_type"] == "grpo" and bool(holds(options))
 
 
 def batch(options: Options, name: str, otherwise: Optional[int] = None) -> int:

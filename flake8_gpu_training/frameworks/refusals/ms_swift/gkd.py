@@ -11,6 +11,7 @@ from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, Undec
 from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     MEGATRON_RLHF,
     RLHF,
+    ROLLOUTS,
     drop,
     none_of,
     off,
@@ -20,9 +21,6 @@ from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
 from flake8_gpu_training.language import Text
 
 _ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
-_PIPELINE = "swift/pipelines/train/rlhf.py, SwiftRLHF"
-_DPO = "swift/rlhf_trainers/dpo_trainer.py, DPOTrainer"
-_ROLLOUTS = ("grpo", "gkd")
 
 
 def _is_gkd(options: Options) -> bool:
@@ -34,7 +32,7 @@ def _server(options: Options) -> bool:
 
 
 def _two_teachers(options: Options) -> bool:
-    taught = options["rlhf_type"] in _ROLLOUTS
+    taught = options["rlhf_type"] in ROLLOUTS
     return taught and options["teacher_model"] is not None and _server(options)
 
 
@@ -46,7 +44,7 @@ def _no_local_teacher(options: Options) -> bool:
 
 def _fault_of_servers(options: Options) -> Optional[Text]:
     """What is wrong with a list of teachers' servers; None when nothing is."""
-    if options["rlhf_type"] not in _ROLLOUTS:
+    if options["rlhf_type"] not in ROLLOUTS:
         return None
     found = options["teacher_model_server"]
     if isinstance(found, str) and found.strip().startswith("["):

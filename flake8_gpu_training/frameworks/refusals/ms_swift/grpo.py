@@ -9,10 +9,12 @@ from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, Undec
 from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     MEGATRON_RLHF,
     RLHF,
+    Asked,
     drop,
     has_plugins,
     items,
     none_of,
+    of_grpo,
     off,
     setting,
     value,
@@ -21,16 +23,6 @@ from flake8_gpu_training.language import Text
 
 _ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
 _TRAINER = "swift/rlhf_trainers/grpo_trainer.py, GRPOTrainer"
-_BATCHES = (
-    "swift/rlhf_trainers/args_mixin.py, RolloutTrainerArgumentsMixin._init_generation_batch_params"
-)
-
-Asked = Callable[[Options], Any]
-
-
-def _grpo(holds: Asked) -> Callable[[Options], bool]:
-    """``holds``, asked of GRPO alone."""
-    return lambda options: options["rlhf_type"] == "grpo" and bool(holds(options))
 
 
 def _is_on(name: str) -> Asked:
@@ -86,7 +78,7 @@ def _conflicts(
 
 
 def _both(one: Asked, other: Asked) -> Callable[[Options], bool]:
-    return _grpo(lambda options: one(options) and other(options))
+    return of_grpo(lambda options: one(options) and other(options))
 
 
 _LOSSES_OF_SEQUENCES = ("real", "fipo")
@@ -263,7 +255,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "teacher-without-rewards",
         f"{_ARGUMENTS}._check_opd_rl",
         ("dynamic_sample", "scale_rewards"),
-        _grpo(
+        of_grpo(
             lambda options: (
                 _has_teacher(options)
                 and _has_no_rewards(options)
@@ -282,7 +274,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "rlsd-without-rewards",
         f"{_ARGUMENTS}._check_rlsd",
         ("advantage_reweight", "reward_funcs"),
-        _grpo(lambda options: _reweights(options) and _has_no_rewards(options)),
+        of_grpo(lambda options: _reweights(options) and _has_no_rewards(options)),
         Text("设置 reward_funcs", "give reward_funcs"),
         Text("advantage_reweight=rlsd 需要奖励", "advantage_reweight=rlsd needs rewards"),
         since="4.5.3",
@@ -292,7 +284,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "rlsd-lambda",
         f"{_ARGUMENTS}._check_rlsd",
         ("rlsd_lambda",),
-        _grpo(lambda options: _reweights(options) and not 0 <= options["rlsd_lambda"] <= 1),
+        of_grpo(lambda options: _reweights(options) and not 0 <= options["rlsd_lambda"] <= 1),
         Text("rlsd_lambda 设为 0 到 1", "give rlsd_lambda from 0 to 1"),
         Text("{rlsd_lambda} 不在其中", "{rlsd_lambda} is none of them"),
         since="4.5.3",
@@ -302,7 +294,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "rlsd-clip-range",
         f"{_ARGUMENTS}._check_rlsd",
         ("rlsd_reweight_clip_range",),
-        _grpo(lambda options: _reweights(options) and options["rlsd_reweight_clip_range"] < 0),
+        of_grpo(lambda options: _reweights(options) and options["rlsd_reweight_clip_range"] < 0),
         Text("rlsd_reweight_clip_range 设为 0 或更大", "give rlsd_reweight_clip_range 0 or more"),
         Text("{rlsd_reweight_clip_range} 是负数", "{rlsd_reweight_clip_range} is negative"),
         since="4.5.3",
@@ -312,7 +304,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "sdar-gate",
         f"{_ARGUMENTS}._check_sdar",
         ("sdar_gate_beta",),
-        _grpo(lambda options: _distils(options) and options["sdar_gate_beta"] <= 0),
+        of_grpo(lambda options: _distils(options) and options["sdar_gate_beta"] <= 0),
         Text("sdar_gate_beta 设为大于 0", "give sdar_gate_beta more than 0"),
         Text("{sdar_gate_beta} 太小", "{sdar_gate_beta} is too small"),
         since="4.5.3",
@@ -322,7 +314,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "grpo-from-cache",
         f"{_ARGUMENTS}._init_grpo",
         ("cached_dataset", "cached_val_dataset"),
-        _grpo(lambda options: items(options, "cached_dataset") or _cached_evaluation(options)),
+        of_grpo(lambda options: items(options, "cached_dataset") or _cached_evaluation(options)),
         Text("改用 dataset", "give dataset instead"),
         Text("GRPO 不支持 cached_dataset", "GRPO takes no cached dataset"),
         since="3.7.3",
@@ -332,7 +324,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "grpo-truncation",
         f"{_ARGUMENTS}._init_grpo",
         ("truncation_strategy",),
-        _grpo(lambda options: options["truncation_strategy"] in ("right", "split")),
+        of_grpo(lambda options: options["truncation_strategy"] in ("right", "split")),
         Text("truncation_strategy 设为 left 或 delete", "write truncation_strategy=left or delete"),
         Text("GRPO 不支持 {truncation_strategy}", "GRPO has no {truncation_strategy}"),
         write=setting(truncation_strategy="left"),
@@ -343,7 +335,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "overlong-without-cache",
         f"{_ARGUMENTS}._init_grpo",
         ("reward_funcs", "soft_cache_length"),
-        _grpo(
+        of_grpo(
             lambda options: (
                 "soft_overlong" in items(options, "reward_funcs")
                 and none_of(options, "soft_cache_length")
@@ -358,7 +350,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "grpo-asynchronous-turns",
         f"{_ARGUMENTS}._check_grpo",
         ("async_generate", "multi_turn_scheduler"),
-        _grpo(
+        of_grpo(
             lambda options: (
                 options["async_generate"] and options["multi_turn_scheduler"] is not None
             )
@@ -373,7 +365,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "grpo-reasoning-parser",
         "swift/rlhf_trainers/arguments.py, GRPOConfig.__post_init__",
         ("vllm_reasoning_parser",),
-        _grpo(_is_set("vllm_reasoning_parser")),
+        of_grpo(_is_set("vllm_reasoning_parser")),
         drop("vllm_reasoning_parser"),
         Text("GRPO 训练不支持", "GRPO does not take it"),
         since="3.8.3",
@@ -383,7 +375,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "one-generation",
         f"{_ARGUMENTS}._check_teacher",
         ("num_generations",),
-        _grpo(lambda options: options["num_generations"] == 1 and not _has_teacher(options)),
+        of_grpo(lambda options: options["num_generations"] == 1 and not _has_teacher(options)),
         Text("num_generations 设为大于 1", "give num_generations more than 1"),
         Text("GRPO 比较同一问题的多个回答", "GRPO compares the completions of a prompt"),
         write=setting(num_generations=8),
@@ -394,7 +386,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "no-reward",
         f"{_TRAINER}.__init__",
         ("reward_funcs",),
-        _grpo(_unrewarded),
+        of_grpo(_unrewarded),
         Text("设置 reward_funcs 或 reward_model", "give reward_funcs or a reward_model"),
         Text("GRPO 没有奖励", "GRPO has no reward"),
         since="3.1.1",
@@ -404,7 +396,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "number-of-reward-weights",
         f"{_TRAINER}._prepare_rewards",
         ("reward_weights", "reward_funcs"),
-        _grpo(_other_weights),
+        of_grpo(_other_weights),
         Text("每个奖励给一个 reward_weights", "give a reward weight for each reward"),
         Text("{rewards} 个奖励，{weights} 个权重", "rewards: {rewards}, weights: {weights}"),
         figures=_counts_of_weights,
@@ -415,7 +407,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "number-of-reward-plugins",
         f"{_TRAINER}._prepare_rewards",
         ("reward_model_plugin", "reward_model"),
-        _grpo(_other_plugins),
+        of_grpo(_other_plugins),
         Text("每个 reward_model 给一个 reward_model_plugin", "give a plugin for each reward_model"),
         Text("{models} 个模型，{plugins} 个插件", "models: {models}, plugins: {plugins}"),
         figures=_counts_of_plugins,
@@ -426,7 +418,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "unknown-reward",
         f"{_TRAINER}._prepare_rewards",
         ("reward_funcs",),
-        _grpo(lambda options: _unknown_functions(options) and not has_plugins(options)),
+        of_grpo(lambda options: _unknown_functions(options) and not has_plugins(options)),
         Text(
             "用 external_plugins 给出定义 {name} 的文件",
             "name the file that defines {name} as external_plugins",
@@ -440,7 +432,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "unknown-reward-plugin",
         f"{_TRAINER}._prepare_rewards",
         ("reward_model_plugin",),
-        _grpo(
+        of_grpo(
             lambda options: (
                 items(options, "reward_model")
                 and _unknown_plugins(options)
@@ -460,7 +452,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "unknown-grpo-loss",
         f"{_TRAINER}._compute_loss_and_metrics",
         ("loss_type",),
-        _grpo(_unknown_losses),
+        of_grpo(_unknown_losses),
         Text("loss_type 设为 grpo、bnpo、dr_grpo 等", "write loss_type=grpo, bnpo, dr_grpo, …"),
         Text("GRPO 没有损失 {name}", "GRPO has no loss {name}"),
         figures=lambda options: {"name": _unknown_losses(options)[0]},

@@ -11,53 +11,16 @@ from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     RLHF,
     batch,
     evaluates,
-    items,
-    none_of,
+    of_grpo,
     value,
     world,
 )
 from flake8_gpu_training.language import Text
 
-_ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
-_TRAINER = "swift/rlhf_trainers/grpo_trainer.py, GRPOTrainer"
 _OLDER_TRAINER = "swift/trainers/rlhf_trainer/grpo_trainer.py, GRPOTrainer.__init__"
 _BATCHES = (
     "swift/rlhf_trainers/args_mixin.py, RolloutTrainerArgumentsMixin._init_generation_batch_params"
 )
-
-Asked = Callable[[Options], Any]
-
-
-def _grpo(holds: Asked) -> Callable[[Options], bool]:
-    """``holds``, asked of GRPO alone."""
-    return lambda options: options["rlhf_type"] == "grpo" and bool(holds(options))
-
-
-def _is_on(name: str) -> Asked:
-    return lambda options: options[name]
-
-
-def _is_set(name: str) -> Asked:
-    return lambda options: value(options, name) is not None
-
-
-def _has_teacher(options: Options) -> bool:
-    models = (value(options, "teacher_model"), value(options, "teacher_model_server"))
-    return any(one is not None for one in models)
-
-
-def _has_no_rewards(options: Options) -> bool:
-    return none_of(options, "reward_funcs")
-
-
-def _scales_each(options: Options) -> bool:
-    if "real" in items(options, "loss_type"):
-        return False  # that loss turns the scaling off
-    return bool(options["scale_rewards"] == "gdpo")
-
-
-def _cached_evaluation(options: Options) -> bool:
-    return bool(items(options, "cached_val_dataset"))
 
 
 def _accumulated(options: Options) -> int:
@@ -129,7 +92,7 @@ def _groups() -> Iterator[Refusal]:
         "group-of-one",
         _OLDER_TRAINER,
         ("num_generations",),
-        _grpo(lambda options: batch(options, "num_generations") < 2),
+        of_grpo(lambda options: batch(options, "num_generations") < 2),
         Text("num_generations 设为 2 或更大", "give num_generations 2 or more"),
         Text(
             "GRPO 要比较同一提示的多个回答",
@@ -150,7 +113,7 @@ def _groups() -> Iterator[Refusal]:
             name,
             _BATCHES if is_newest else _OLDER_TRAINER,
             ("num_generations", "per_device_train_batch_size"),
-            _grpo(_uneven_groups if is_newest else holds),
+            of_grpo(_uneven_groups if is_newest else holds),
             Text(
                 "num_generations 设为 {whole} 的约数，或增大 per_device_train_batch_size",
                 "give num_generations a divisor of {whole}, or raise per_device_train_batch_size",
@@ -229,7 +192,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "uneven-groups-in-evaluation",
         _BATCHES,
         ("per_device_eval_batch_size", "num_generations_eval", "num_generations"),
-        _grpo(_uneven_evaluation),
+        of_grpo(_uneven_evaluation),
         Text(
             "让 per_device_eval_batch_size × 进程数是 {generations} 的倍数",
             "make per_device_eval_batch_size x processes a multiple of {generations}",

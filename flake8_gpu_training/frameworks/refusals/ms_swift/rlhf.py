@@ -20,7 +20,6 @@ from flake8_gpu_training.language import Text
 _ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
 _PIPELINE = "swift/pipelines/train/rlhf.py, SwiftRLHF"
 _DPO = "swift/rlhf_trainers/dpo_trainer.py, DPOTrainer"
-_ROLLOUTS = ("grpo", "gkd")
 
 
 # --- losses ---------------------------------------------------------------------------

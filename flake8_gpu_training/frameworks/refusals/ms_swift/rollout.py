@@ -8,6 +8,7 @@ from typing import Any
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
 from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     RLHF,
+    ROLLOUTS,
     batch,
     items,
     none_of,
@@ -18,13 +19,10 @@ from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
 from flake8_gpu_training.language import Text
 
 _ARGUMENTS = "swift/arguments/rlhf_args.py, RLHFArguments"
-_PIPELINE = "swift/pipelines/train/rlhf.py, SwiftRLHF"
-_DPO = "swift/rlhf_trainers/dpo_trainer.py, DPOTrainer"
-_ROLLOUTS = ("grpo", "gkd")
 
 
 def _generates(options: Options) -> bool:
-    return options["rlhf_type"] in _ROLLOUTS
+    return options["rlhf_type"] in ROLLOUTS
 
 
 def _mode_without_engine(options: Options) -> bool:
