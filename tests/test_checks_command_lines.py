@@ -248,3 +248,13 @@ def test_an_empty_list_of_a_file_is_a_flag_without_words(tmp_path: Path) -> None
     assert found.message.startswith("remove val_dataset, or give it a value: ")
     one = runs_of(tmp_path / "one", {"sft.yaml": text.format("[v.jsonl]"), **command})
     assert findings(one, "GPU025") == []
+
+
+def test_an_empty_list_leaves_a_switch_that_may_stand_alone(tmp_path: Path) -> None:
+    text = "model: a/b\ndataset: a.jsonl\n{}: []\n"
+    alone = of_command(tmp_path / "alone", "swift sft a.yaml", a_yaml=text.format("packing"))
+    assert alone == []
+    (message,) = of_command(
+        tmp_path / "value", "swift sft a.yaml", a_yaml=text.format("warmup_steps")
+    )
+    assert message.startswith("give warmup_steps one value, not a list")

@@ -258,7 +258,7 @@ def _of_key(use: Use, written: Written) -> Iterator[Fault]:
             Text(f"{name} 是空列表", f"{name} is an empty list"),
             Text(f"删除 {name} 或给出取值", f"remove {name}, or give it a value"),
         )
-    if parameter is not None and _is_one_word(parameter) and _is_list(value):
+    if parameter is not None and _is_one_word(parameter) and _is_no_word(use, parameter, value):
         yield Fault(
             written.location,
             f"give {name} one value, not a list: {_parser(use)} takes one word for it, and stops",
@@ -267,8 +267,11 @@ def _of_key(use: Use, written: Written) -> Iterator[Fault]:
         )
 
 
-def _is_list(value: object) -> bool:
-    return isinstance(value, list) and len(value) != 1
+def _is_no_word(use: Use, parameter: Parameter, value: object) -> bool:
+    """Whether a list gives the flag several words, or none where it must not stand alone."""
+    if not isinstance(value, list) or len(value) == 1:
+        return False
+    return bool(value) or _needs_value(use, parameter)
 
 
 _ONE = frozenset({"int", "float", "str", "bool"})
