@@ -263,3 +263,19 @@ def test_what_the_run_does_not_reach_is_named_and_not_counted(tmp_path: Path) ->
     (row,) = [line for line in general.split("\n") if line.startswith("| torch.compile |")]
     assert "| recommended | 0/1 |" in row
     assert "elsewhere: `old_train.py:3`, not reached, not counted" in row
+
+
+@pytest.mark.parametrize("bits", ["", "quantization_bit: 4\n"])
+def test_every_report_of_a_run_that_cannot_start_opens_with_why(tmp_path: Path, bits: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "sft.yaml").write_text(
+        "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ndo_train: true\ndataset: alpaca_en_demo\n"
+        f"template: qwen\noutput_dir: out\nfinetuning_type: full\n{bits}"
+    )
+    output = tmp_path / "out"
+    launch = ["--launch-command", "llamafactory-cli train sft.yaml", "--lang", "en", "--quiet"]
+    main([str(project), *launch, "--output-dir", str(output)])
+    for name in (MAIN, GENERAL, "v0_llamafactory-optimization-report.md"):
+        text = (output / name).read_text(encoding="utf-8")
+        assert ("Fix first" in text) is bool(bits), name
