@@ -236,8 +236,82 @@ OLD, NEW = "4.57.6", "5.24.0"
 def test_an_argument(release: str, refused: str, taken: str, instruction: str) -> None:
     (message,) = messages(refused, transformers=release)
     assert message.startswith(instruction)
-    assert "TrainingArguments raises" in message
+    stops = ("TrainingArguments raises", "Trainer raises", "training stops as it starts, where")
+    assert any(one in message for one in stops)
     assert messages(taken, transformers=release) == []
+
+
+WSD = "lr_scheduler_type='warmup_stable_decay'"
+PHASES = WSD + ", lr_scheduler_kwargs={'num_stable_steps': 5, 'num_decay_steps': 5}"
+
+
+@pytest.mark.parametrize(
+    ("release", "refused", "taken", "instruction"),
+    [
+        (NEW, MIN_LR, MIN_LR + ", lr_scheduler_kwargs={'min_lr': 1e-6}", "give min_lr or min_lr"),
+        (NEW, WSD, WSD + ", lr_scheduler_kwargs={'num_decay_steps': 5}", "give num_decay_steps in"),
+        (
+            "4.48.3",
+            WSD + ", lr_scheduler_kwargs={'num_decay_steps': 5}",
+            PHASES,
+            "give num_stable_steps in",
+        ),
+        ("4.48.3", WSD, PHASES, "give num_stable_steps and num_decay_steps in"),
+        (
+            "4.46.3",
+            "lr_scheduler_kwargs={'min_lr': 1e-6}",
+            MIN_LR + ", lr_scheduler_kwargs={'min_lr': 1e-6}",
+            "drop min_lr from lr_scheduler_kwargs",
+        ),
+        (
+            NEW,
+            "lr_scheduler_type='polynomial', lr_scheduler_kwargs={'num_cycles': 1}",
+            "lr_scheduler_type='constant', lr_scheduler_kwargs={'num_cycles': 1}",
+            "drop num_cycles from lr_scheduler_kwargs",
+        ),
+    ],
+)
+def test_a_schedule_stops_when_training_starts(
+    release: str, refused: str, taken: str, instruction: str
+) -> None:
+    (message,) = messages(refused, transformers=release)
+    assert message.startswith(instruction)
+    assert "training stops as it starts, where the Trainer makes its scheduler" in message
+    assert "raises" not in message
+    assert messages(taken, transformers=release) == []
+
+
+ARGUMENTS = f'args = TrainingArguments("out", {MIN_LR})\n'
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "",
+        "trainer = Trainer(model, args, eval_dataset=data)\ntrainer.evaluate()\n",
+        "Trainer(model, args, optimizers=(optimizer, scheduler)).train()\n",
+        "class Own(Trainer):\n    def create_scheduler(self, num_training_steps, optimizer=None):\n"
+        "        return build(self)\n\n\nOwn(model, args).train()\n",
+        "trainer = Trainer(model, args, train_dataset=data)\ntrainer.lr_scheduler = build()\n"
+        "trainer.train()\n",
+    ],
+)
+def test_no_trainer_makes_the_schedule(rest: str) -> None:
+    assert _of(ARGUMENTS + rest, transformers=NEW) == []
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "trainer = Trainer(model, args, train_dataset=data)\ntrainer.train()\n",
+        "class Own(Trainer):\n    def log(self, logs):\n        print(logs)\n\n\n"
+        "run = Own(model, args)\nrun.train()\n",
+        "trainer = SFTTrainer(model, args, train_dataset=data)\ntrainer.train()\n",
+    ],
+)
+def test_a_trainer_makes_the_schedule(rest: str) -> None:
+    (message,) = _of(ARGUMENTS + rest, transformers=NEW)
+    assert "the Trainer makes its scheduler" in message
 
 
 @pytest.mark.parametrize(
@@ -414,7 +488,7 @@ def _launched(root: Path, command: str, **files: str) -> list[str]:
 )
 def test_a_command(tmp_path: Path, refused: str, taken: str) -> None:
     (message,) = _launched(tmp_path / "refused", refused)
-    assert "refuses to start" in message
+    assert "refuses to start" in message or "training stops as it starts" in message
     assert _launched(tmp_path / "taken", taken) == []
 
 

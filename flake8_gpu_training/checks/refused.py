@@ -73,6 +73,8 @@ def _is_certain(rule: Refusal, part: Part) -> bool:
 
 def _stop(use: Use, rule: Refusal, title: str) -> str:
     """Who stops, and how."""
+    if rule.stops:
+        return f"{rule.stops} ({title})"
     if use.call is not None:
         return f"{rule.raiser or use.call.method} raises ({title})"
     is_program = use.refuses.startswith("refuses")

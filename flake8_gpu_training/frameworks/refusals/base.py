@@ -169,7 +169,8 @@ class Refusal:
     that is not known raises UndecidedError, which leaves the rule silent. ``mend`` (an
     instruction) and ``why`` may name values in braces: options, or what ``figures`` computes.
     ``write``: the parameters that mend it, where there is one best way. ``raiser``: who
-    raises, when it is not the constructor that takes the settings. ``groups``: groups of the
+    raises, when it is not the constructor that takes the settings. ``stops``: when it stops, where
+    that is only later than the arguments are read. ``groups``: groups of the
     table (``sft``, ``TrainingArguments``) that have the rule, all when empty. ``since``,
     ``until``: first and last release that has it, "" for those at the ends of the table.
     """
@@ -184,6 +185,7 @@ class Refusal:
     figures: Callable[[Options], Mapping[str, Any]] = _nothing
     at: Callable[[Options], Optional[Location]] = _nowhere
     raiser: str = ""
+    stops: str = ""
     groups: tuple[str, ...] = ()
     since: str = ""
     until: str = ""

@@ -9,11 +9,13 @@ from flake8_gpu_training.frameworks.refusals.transformers import (
     quantization,
     sharded,
     trainer,
+    training,
 )
 
 REFUSALS: tuple[Refusal, ...] = (
     *arguments.REFUSALS,
     *sharded.REFUSALS,
+    *training.REFUSALS,
     *trainer.REFUSALS,
     *quantization.REFUSALS,
     *generation.REFUSALS,
