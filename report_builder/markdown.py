@@ -24,7 +24,6 @@ from flake8_gpu_training.runs.secrets import shown_command
 from flake8_gpu_training.verdicts import Diagnostic
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
-from report_builder.decision_tree import swift_tree
 from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
 from report_builder.picture import picture
@@ -33,6 +32,8 @@ from report_builder.report import Report
 from report_builder.run_words import RunWords
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
+from report_builder.trees.base import draw
+from report_builder.trees.registry import TREES
 from report_builder.wording import (
     default_text,
     impact_text,
@@ -137,7 +138,7 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 **view.advice(identifier),
                 settings=view.settings(identifier),
                 judged=view.judged(identifier),
-                tree=view.tree() if identifier == "swift" else "",
+                tree=view.tree(identifier),
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
             )
@@ -270,12 +271,15 @@ class _View(RunWords):
         """The scored audit with this id, or None when it has no items."""
         return next((a for a in self.report.audits if a.audit.id == identifier), None)
 
-    def tree(self) -> str:
-        """The ms-swift decision tree with this run's branches."""
-        scored = self.audit("swift")
+    def tree(self, identifier: str) -> str:
+        """The decision tree of an audit with the branches of its run; "" where it has none."""
+        roots = TREES.get(identifier)
+        if roots is None:
+            return ""
+        scored = self.audit(identifier)
         items = [item for c in scored.categories for item in c.items] if scored else []
         wanted = frozenset(i.id for i in items if i.status is Status.RECOMMENDED)
-        return swift_tree(self.report.primary, self.lang, wanted)
+        return draw(roots, self.subject(identifier), self.lang, wanted)
 
     def more_scenarios(self, identifier: str) -> tuple[Scenario, ...]:
         """Scenarios of the framework that the main report leaves out."""

@@ -24,7 +24,6 @@ from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Hardware, Launcher, Model, Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.verdicts import Verdict
 from report_builder.advice import deepspeed, flash_attention
-from report_builder.decision_tree import swift_tree
 from report_builder.recommendations import recommend
 
 AT = Location("train.sh", 3)
@@ -237,39 +236,6 @@ def test_findings_are_recommendations_whatever_the_status() -> None:
 )
 def test_what_asks_for_nothing_is_no_recommendation(status: Status) -> None:
     assert recommend([verdict("GPU301", Priority.HIGH, FAST, status)]) == ()
-
-
-@pytest.mark.parametrize(
-    ("run", "advised", "marked"),
-    [
-        (run_of(tuning="full", gpus=1), "", "yes → LoRA (--tuner_type lora)"),
-        (run_of(tuning="lora", attention="sdpa"), "flash-attention-2", "--attn_impl flash_attn"),
-        (run_of(tuning="lora", packing=True), "", "yes → go on"),
-        (run_of(tuning="full"), "zero3", "full → --deepspeed zero3"),
-        (run_of(tuning="lora"), "zero2", "LoRA → --deepspeed zero2"),
-        (run_of(tuning="lora", algorithm="grpo"), "vllm-rollout", "GRPO slow?"),
-    ],
-)
-def test_decision_tree_marks_where_the_run_stands(run: Run, advised: str, marked: str) -> None:
-    tree = swift_tree(run, "en", frozenset({advised}))
-    assert any(marked in line for line in tree.split("\n") if line.endswith("◀"))
-    assert swift_tree(None, "en").count("◀") == 0
-
-
-@pytest.mark.parametrize(
-    ("run", "unmarked"),
-    [
-        (run_of(tuning="lora", attention="sdpa"), "--attn_impl flash_attn"),  # a Turing card
-        (run_of(tuning="lora", gpus=4), "--tuner_backend unsloth"),
-        (run_of(tuning="lora", zero_stage=3), "LoRA → --deepspeed zero2"),
-    ],
-)
-def test_decision_tree_marks_no_advice_that_the_audit_does_not_give(
-    run: Run, unmarked: str
-) -> None:
-    lines = [line for line in swift_tree(run, "en").split("\n") if unmarked in line]
-    assert lines
-    assert not any(line.endswith("◀") for line in lines)
 
 
 def test_one_gpu_has_nothing_to_shard_over() -> None:

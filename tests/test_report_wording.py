@@ -30,7 +30,6 @@ from flake8_gpu_training.runs.model import PRACTICES, Place, PlaceKind, Run, Run
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.cli import main
-from report_builder.decision_tree import swift_tree
 from report_builder.recommendations import is_prose, recommend
 from report_builder.wording import default_text, impact_text, nested_yaml, redacted
 
@@ -220,15 +219,6 @@ def test_what_costs_throughput_is_not_called_free_of_risk() -> None:
 
 
 # --- documents ----------------------------------------------------------------------------
-
-
-def test_a_tree_advises_nothing_that_the_audit_does_not() -> None:
-    silent = swift_tree(RUN, "zh")
-    assert "◀" not in silent
-    advised = swift_tree(RUN, "zh", frozenset({"flash-attention-2", "liger-kernel", "packing"}))
-    marked = [line for line in advised.split("\n") if line.endswith("◀")]
-    assert len(marked) == 3
-    assert not any("unsloth " in line.split("（")[0] for line in marked)
 
 
 class _Page(HTMLParser):

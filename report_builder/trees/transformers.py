@@ -1,0 +1,145 @@
+"""The decision tree of the Transformers Trainer and of TRL."""
+
+from __future__ import annotations
+
+from report_builder.trees.base import (
+    branch,
+    is_packed,
+    longer_than,
+    not_tuned_fully,
+    tuned_fully,
+    tuned_in_part,
+    uses_flash_attention,
+)
+
+_LONG = longer_than(32_768)
+
+TRANSFORMERS = (
+    branch(
+        "显存不足（OOM）？",
+        "Out of memory?",
+        branch(
+            "是 → 梯度检查点已开启？否 → gradient_checkpointing=True",
+            "yes → checkpointing on? if not: gradient_checkpointing=True",
+            advises=("gradient-checkpointing",),
+        ),
+        branch(
+            "是 → 当前用全参训练？",
+            "yes → full tuning now?",
+            branch(
+                "是 → 可以改用 LoRA（peft_config / get_peft_model）",
+                "yes → LoRA if it may be (peft_config / get_peft_model)",
+                branch(
+                    "仍然 OOM？ → QLoRA（BitsAndBytesConfig：load_in_4bit、nf4、双重量化）",
+                    "still? → QLoRA (BitsAndBytesConfig: load_in_4bit, nf4, double quantization)",
+                    advises=("qlora-4bit",),
+                ),
+                holds=tuned_fully,
+            ),
+            branch(
+                '必须全参 → 单卡 optim="adamw_8bit" 或 "paged_adamw_8bit"、"adafactor"',
+                'full it must be → one GPU: optim="adamw_8bit", or "paged_adamw_8bit", "adafactor"',
+                advises=("adamw-8bit", "paged-adamw", "adafactor", "galore", "apollo", "lomo"),
+                holds=tuned_fully,
+            ),
+            branch(
+                "必须全参且多卡 → FSDP full_shard 或 ZeRO-3，仍不足再加 CPU 卸载",
+                "full on several GPUs → FSDP full_shard or ZeRO-3, then CPU offload",
+                advises=("fsdp-full-shard", "zero3", "fsdp-cpu-offload", "zero-offload"),
+                holds=tuned_fully,
+            ),
+            branch(
+                "否（只训练一部分权重）",
+                "no (a part of the weights is trained)",
+                branch(
+                    "per_device_train_batch_size 减半，gradient_accumulation_steps 加倍",
+                    "halve per_device_train_batch_size, double gradient_accumulation_steps",
+                    advises=("gradient-accumulation",),
+                ),
+                branch(
+                    "仍然 OOM？ → 4 bit 基座 / 缩短序列",
+                    "still? → base in 4 bit / shorter samples",
+                    advises=("qlora-4bit",),
+                ),
+                holds=tuned_in_part,
+            ),
+        ),
+        branch("否 → 继续性能优化", "no → go on with speed"),
+    ),
+    branch(
+        "训练速度慢？",
+        "Training slow?",
+        branch(
+            "混合精度未开启？ → bf16=True（Volta/Turing 用 fp16=True）",
+            "no mixed precision? → bf16=True (Volta and Turing: fp16=True)",
+            advises=("bf16", "fp16"),
+        ),
+        branch(
+            "注意力已是 flash 内核？",
+            "attention in a flash kernel?",
+            branch(
+                '否 → from_pretrained(..., attn_implementation="flash_attention_2")',
+                'no → from_pretrained(..., attn_implementation="flash_attention_2")',
+                advises=("flash-attention-2", "flash-attention-3"),
+            ),
+            branch("是 → 继续", "yes → go on", holds=uses_flash_attention),
+        ),
+        branch(
+            "Liger 支持的模型？ → use_liger_kernel=True",
+            "a model that Liger knows? → use_liger_kernel=True",
+            advises=("liger-kernel",),
+        ),
+        branch(
+            "形状固定？ → torch_compile=True",
+            "shapes that stay the same? → torch_compile=True",
+            advises=("torch-compile",),
+        ),
+        branch(
+            "样本长短不一？",
+            "samples of unequal length?",
+            branch(
+                "按长度分组（5.x：train_sampling_strategy，4.x：group_by_length）；"
+                "TRL 可用 packing",
+                "group by length (5.x: train_sampling_strategy, 4.x: group_by_length); TRL can "
+                "pack",
+                advises=("group-by-length",),
+            ),
+            branch("已打包或无填充 → 继续", "packed or without padding → go on", holds=is_packed),
+        ),
+        branch(
+            "多卡训练？",
+            "several GPUs?",
+            branch(
+                "LoRA → ZeRO-2，或只用 DDP",
+                "LoRA → ZeRO-2, or DDP alone",
+                advises=("zero2", "fsdp-shard-grad-op"),
+                holds=not_tuned_fully,
+            ),
+            branch(
+                "全参 → FSDP full_shard 或 ZeRO-3",
+                "full → FSDP full_shard or ZeRO-3",
+                advises=("fsdp-full-shard", "zero3"),
+                holds=tuned_fully,
+            ),
+        ),
+        branch(
+            "数据供不上？ → dataloader_num_workers=4、dataloader_persistent_workers=True",
+            "data too slow? → dataloader_num_workers=4, dataloader_persistent_workers=True",
+            advises=("dataloader-workers", "persistent-workers", "prefetch-factor", "pin-memory"),
+        ),
+    ),
+    branch(
+        "超长序列（>32K）？",
+        "Very long sequences (>32K)?",
+        branch(
+            "ParallelismConfig(cp_size=N) 或 DeepSpeed Ulysses（sp_size）",
+            "ParallelismConfig(cp_size=N) or DeepSpeed Ulysses (sp_size)",
+            advises=("parallelism-config",),
+        ),
+        branch(
+            "use_liger_kernel=True，不生成完整 logits",
+            "use_liger_kernel=True: the logits are never held whole",
+            holds=_LONG,
+        ),
+    ),
+)

@@ -1,0 +1,131 @@
+"""Decision trees: drawn as in the seed, marked where the run stands, in step with the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from report_builder.audits import audit_of
+from report_builder.cli import main
+from report_builder.trees.base import Branch, draw
+from report_builder.trees.registry import TREES
+
+AT = Location("train.sh", 3)
+
+
+def run_of(framework: str = "swift", **practices: Any) -> Run:
+    return Run(
+        "train.sh:3",
+        RunKind.TRAIN,
+        framework,
+        AT,
+        Place(PlaceKind.FLAGS, AT),
+        profile={name: Setting(name, value, AT) for name, value in practices.items()},
+    )
+
+
+def branches(roots: tuple[Branch, ...]) -> Iterator[Branch]:
+    for each in roots:
+        yield each
+        yield from branches(each.below)
+
+
+def marked(audit: str, run: Run, *advised: str) -> list[str]:
+    lines = draw(TREES[audit], run, "en", frozenset(advised)).split("\n")
+    return [line.strip("│├└─ ◀") for line in lines if line.endswith("◀")]
+
+
+@pytest.mark.parametrize("audit", sorted(TREES))
+def test_trees_advise_items_of_their_audit_in_both_languages(audit: str) -> None:
+    known = {item for c in audit_of(audit).categories for item, _ in c.items}
+    for each in branches(TREES[audit]):
+        assert each.advises <= known, each.text.en
+        assert each.text.zh
+        assert each.text.en
+    assert draw(TREES[audit], None, "zh").count("◀") == 0
+
+
+@pytest.mark.parametrize("audit", sorted(TREES))
+def test_every_mark_can_be_given_and_none_comes_unasked(audit: str) -> None:
+    every = frozenset().union(*(each.advises for each in branches(TREES[audit])))
+    long = {"max_length": 200_000, "packing": True, "attention": "flash_attention_2"}
+    seen = marked(audit, run_of(tuning="full", **long), *every)
+    seen += marked(audit, run_of(tuning="lora", **long), *every)
+    able = [e.text.en for e in branches(TREES[audit]) if e.advises or e.holds is not None]
+    assert set(seen) == set(able)
+    assert marked(audit, run_of(max_length=512)) == []
+
+
+@pytest.mark.parametrize(
+    ("practices", "advised", "line"),
+    [
+        ({"tuning": "full"}, "", "yes → LoRA (--tuner_type lora)"),
+        (
+            {"tuning": "lora", "attention": "sdpa"},
+            "flash-attention-2",
+            "no → --attn_impl flash_attn",
+        ),
+        ({"tuning": "lora", "packing": True}, "", "yes → go on"),
+        ({"tuning": "full"}, "zero3", "full → --deepspeed zero3"),
+        ({"tuning": "lora"}, "zero2", "LoRA → --deepspeed zero2"),
+    ],
+)
+def test_the_branch_of_the_run_is_marked(
+    practices: Mapping[str, Any], advised: str, line: str
+) -> None:
+    assert line in marked("swift", run_of(**practices), advised)
+
+
+@pytest.mark.parametrize(
+    ("practices", "advised", "line"),
+    [
+        ({"tuning": "lora", "attention": "sdpa"}, "", "no → --attn_impl flash_attn"),
+        ({"tuning": "full"}, "zero2", "LoRA → --deepspeed zero2"),
+        ({"tuning": "lora"}, "zero3", "full → --deepspeed zero3"),
+    ],
+)
+def test_nothing_is_marked_that_the_audit_does_not_advise_to_this_run(
+    practices: Mapping[str, Any], advised: str, line: str
+) -> None:
+    assert line not in marked("swift", run_of(**practices), advised)
+
+
+FILES = MappingProxyType(
+    {
+        "llamafactory": (
+            "sft.yaml",
+            "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ndo_train: true\n"
+            "finetuning_type: lora\ndataset: alpaca_en_demo\ntemplate: qwen\noutput_dir: out\n",
+            "llamafactory-cli train sft.yaml",
+            "no → flash_attn: fa2 ◀",
+        ),
+        "transformers": (
+            "train.py",
+            "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+            'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")\n'
+            'args = TrainingArguments("out")\n'
+            "Trainer(model, args, train_dataset=data).train()\n",
+            "python train.py",
+            "no mixed precision? → bf16=True (Volta and Turing: fp16=True) ◀",
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("audit", sorted(FILES))
+def test_reports_print_the_tree_with_the_advice_of_their_audit(tmp_path: Path, audit: str) -> None:
+    name, text, command, line = FILES[audit]
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / name).write_text(text)
+    output = tmp_path / "out"
+    launch = ["--launch-command", command, "--gpu", "A100-80G", "--lang", "en", "--quiet"]
+    main([str(project), *launch, "--output-dir", str(output)])
+    document = output / f"v0_{audit}-optimization-report.md"
+    assert line in document.read_text(encoding="utf-8")
