@@ -14,6 +14,8 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Command, Location, known
 from flake8_gpu_training.frameworks.base import Evidence
 from flake8_gpu_training.frameworks.detection import detect
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.frameworks.engines import Mode
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.hardware import GPUS
 from flake8_gpu_training.language import Text
@@ -224,14 +226,30 @@ def _file_lines(root: Path, path: str) -> list[str]:
 
 
 def _engine_runs(runs: Sequence[Run], primary: Optional[Run]) -> dict[str, Run]:
-    """The first run of each inference engine that is not the primary run."""
-    found: dict[str, Run] = {}
-    for run in runs:
-        if run.framework in ("vllm", "sglang") and run is not primary:
-            found.setdefault(run.framework, run)
-    if primary is not None:
-        found.pop(primary.framework, None)
-    return found
+    """The run of each inference engine, where that is not the primary run."""
+    found = {name: engine_run(name, runs, primary) for name in ("vllm", "sglang")}
+    return {name: run for name, run in found.items() if run is not None and run is not primary}
+
+
+def engine_run(name: str, runs: Sequence[Run], primary: Optional[Run]) -> Optional[Run]:
+    """The run by which an engine is audited.
+
+    The primary run where it starts the engine itself; else the engine's own jobs, a server
+    before a script, those whose settings are in sight before those that a training framework
+    starts.
+    """
+    using = [(run, engine) for run in runs if (engine := engine_of(run)) and engine.name == name]
+    if not using:
+        return None
+    return min(
+        using,
+        key=lambda found: (
+            found[1].is_remote,
+            found[1].mode is Mode.ROUTER,
+            found[0] is not primary,
+            found[1].host is not None or found[1].call is not None,
+        ),
+    )[0]
 
 
 def _as_asked(run: Run, options: Options) -> Run:
@@ -308,8 +326,8 @@ def _audits(
             continue
         verdicts = of_primary
         if audit.id in ("vllm", "sglang"):
-            own = [v for run, v in zip(runs, judged) if run.framework == audit.id]
-            verdicts = own[0] if own else of_primary
+            own = engine_run(audit.id, runs, primary)
+            verdicts = judged[list(runs).index(own)] if own is not None else _of_no_run()
         result = score(audit, verdicts)
         if result is not None:
             scored.append(result)

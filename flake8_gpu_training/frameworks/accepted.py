@@ -12,6 +12,7 @@ from typing import Optional
 from flake8_gpu_training.facts import Call, PythonFile
 from flake8_gpu_training.frameworks import swift
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
+from flake8_gpu_training.frameworks.engine_of import is_router
 from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
@@ -339,7 +340,7 @@ def _server(run: Run) -> Optional[Accepted]:
     """What the server of an engine takes; its other commands have flags of their own."""
     if run.kind is not RunKind.SERVE or run.place.call is not None or run.command is None:
         return None
-    if _PLUGGED & run.settings.keys():
+    if _PLUGGED & run.settings.keys() or is_router(run):
         return None
     by_model = [word.text for word in run.command.words[:2]] == ["sglang", "serve"]
     if by_model and run.model.kind not in ("LLM", "MLLM", "embedding"):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.engines import Kind
 from flake8_gpu_training.frameworks.reading import dtype, find, practice
 from flake8_gpu_training.runs.model import Run
 
@@ -55,4 +56,10 @@ FRAMEWORK = Framework(
     bare_switches=True,
     spellings=_SPELLINGS,
     derive=_derive,
+)
+
+KIND = Kind(
+    "sglang",
+    "SGLang",
+    shorthands={"tp_size": ("tp",), "dp_size": ("dp",), "pp_size": ("pp",), "ep_size": ("ep",)},
 )

@@ -108,7 +108,7 @@ _ELSEWHERE = ("--config-path", "--config-name", "--config-dir", "-cp", "-cn", "-
 def _of_actor(run: Run) -> dict[str, Setting]:
     """How the actor is sharded and computes, as FSDP's workers have it unless overridden."""
     strategy = find(run, f"{_ACTOR}.strategy")
-    if _may_say_more(run) or (strategy is not None and strategy.value not in ("fsdp", "fsdp2")):
+    if may_say_more(run) or (strategy is not None and strategy.value not in ("fsdp", "fsdp2")):
         return {}
     found: dict[str, Setting] = {}
     size = find(run, f"{_ACTOR}.fsdp_config.fsdp_size")
@@ -138,7 +138,7 @@ def _of_actor(run: Run) -> dict[str, Setting]:
     return found
 
 
-def _may_say_more(run: Run) -> bool:
+def may_say_more(run: Run) -> bool:
     """Whether another configuration is named, or a word of the command may be any override."""
     words = run.command.words if run.command is not None else ()
     return any(

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.base import Framework, Spelling
+from flake8_gpu_training.frameworks.engines import Kind
 from flake8_gpu_training.frameworks.reading import dtype, find, practice
+from flake8_gpu_training.frameworks.vllm_defaults import computed
 from flake8_gpu_training.runs.model import Run
 
 _ARGS = "vLLM engine/arg_utils.py and config"
@@ -52,4 +54,16 @@ FRAMEWORK = Framework(
     bare_switches=True,
     spellings=_SPELLINGS,
     derive=_derive,
+)
+
+KIND = Kind(
+    "vllm",
+    "vLLM",
+    shorthands={
+        "optimization_level": ("O",),
+        "compilation_config": ("cc",),
+        "attention_config": ("ac",),
+        "speculative_config": ("sc",),
+    },
+    computed=computed,
 )

@@ -354,6 +354,8 @@ class Assembly:
             }
         if framework == "flow_factory":
             layer = {n: s for n, s in layer.items() if not isinstance(s.value, dict)}
+        if framework in ("vllm", "sglang"):  # their files are flags without the dashes in front
+            layer = {n.replace("-", "_"): _undashed(s) for n, s in layer.items()}
         return layer
 
     def _plugins(
@@ -1142,6 +1144,10 @@ def _is_switch(name: str, framework: str) -> bool:
     if spans:
         return bool(spans[-1][2].get("type") == "bool")
     return _SERVER_SWITCH.fullmatch(name) is not None
+
+
+def _undashed(setting: Setting) -> Setting:
+    return renamed(setting, setting.name.replace("-", "_"))
 
 
 def _name_model(flags: dict[str, Setting], positional: Sequence[Any]) -> None:

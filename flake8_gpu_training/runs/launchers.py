@@ -114,6 +114,8 @@ _LLAMAFACTORY = Tool(
 _FLOW_FACTORY = Tool("flow_factory", {"train": _TRAIN}, "train")
 _VLLM = Tool("vllm", {"serve": _SERVE, "run-batch": _INFER, "bench": _INFER})
 _SGLANG = Tool("sglang", {"serve": _SERVE, "generate": _INFER})
+_VLLM_ROUTER = Tool("vllm", {"route": _SERVE}, "route")
+_SGLANG_ROUTER = Tool("sglang", {"route": _SERVE}, "route")
 _TRL = Tool(
     "hf_trainer",
     {
@@ -137,6 +139,8 @@ _PROGRAMS: Mapping[str, tuple[str, Tool]] = {
     "flow-factory-train": ("flow_factory", _FLOW_FACTORY),
     "vllm": ("vllm", _VLLM),
     "sglang": ("sglang", _SGLANG),
+    "vllm-router": ("vllm-router", _VLLM_ROUTER),
+    "sglang-router": ("sglang-router", _SGLANG_ROUTER),
     "trl": ("trl", _TRL),
 }
 
@@ -159,6 +163,8 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (r"(?:.*/)?vllm/entrypoints/(?:openai/)?api_server", "vllm", "serve"),
         (r"(?:.*/)?vllm/entrypoints/openai/run_batch", "vllm", "run-batch"),
         (r"(?:.*/)?vllm/entrypoints/cli/main", "vllm", ""),
+        (r"(?:.*/)?vllm_router/(?:app|launch_router)", "vllm-router", "route"),
+        (r"(?:.*/)?sglang_router/launch_router", "sglang-router", "route"),
         (r"(?:.*/)?sglang/launch_server", "sglang", "serve"),
         (r"(?:.*/)?sglang/srt/entrypoints/http_server", "sglang", "serve"),
         (r"(?:.*/)?trl/scripts/(sft|dpo|grpo|kto|rloo|reward)", "trl", r"\1"),
@@ -166,7 +172,7 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     )
 )
 # Programs that start their own processes also when Python runs their module.
-_SELF_STARTING = frozenset({"vllm", "sglang", "ff-train"})
+_SELF_STARTING = frozenset({"vllm", "sglang", "vllm-router", "sglang-router", "ff-train"})
 _VERL_SCRIPT = re.compile(
     r"(?:.*/)?verl/trainer/(?:fsdp_sft_trainer|sft_trainer(?:_ray)?|main_ppo(?:_sync)?|main_eval)"
 )

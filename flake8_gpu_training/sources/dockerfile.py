@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Optional, Union
 
 from ..facts import Problem, ScriptFile, Setting
+from ._job_images import entrypoint_of
 from ._shell_expand import State
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
@@ -51,6 +52,8 @@ class _Stage:
     state: State
     entrypoint: Optional[Value] = None
     command: Optional[Value] = None
+    program: tuple[str, ...] = ()
+    """What the base image starts, to which CMD gives only the arguments."""
 
 
 @dataclass
@@ -222,9 +225,9 @@ def _from(build: _Build, instruction: _Instruction) -> None:
     value = plain(build.interpreter.expand(source, Span(image.start(), image.end())))
     build.images.append(Setting("image", value, source.location(image.start())))
     base = build.stages.get(value.lower()) if isinstance(value, str) else None
-    build.stage = _Stage(state)
+    build.stage = _Stage(state, program=entrypoint_of(value) if isinstance(value, str) else ())
     if base is not None:
-        build.stage = _Stage(base.state.copy(), base.entrypoint, base.command)
+        build.stage = _Stage(base.state.copy(), base.entrypoint, base.command, base.program)
     build.interpreter.state = build.stage.state
     if len(words) > 2 and words[1].group().lower() == "as":
         build.stages[words[2].group().lower()] = build.stage
@@ -354,6 +357,8 @@ def _start(build: _Build) -> None:
         build.interpreter.run_text(entrypoint, function="CMD", conditional=build.conditional)
         return
     further = _exec_form(command) if command is not None else []
+    if further and entrypoint is None and further[0].text.startswith("-"):
+        fields = [_unwritten(text, further[0]) for text in stage.program]
     if further is not None:
         words = [*(fields or ()), *further]
         build.interpreter.run_words(words, function="CMD", conditional=build.conditional)
@@ -365,6 +370,12 @@ def _start(build: _Build) -> None:
         script = Field(command, place, 0, text_of(command), quoted=True)
         words = [*(fields or ()), *shell, script]
         build.interpreter.run_words(words, function="CMD", conditional=build.conditional)
+
+
+def _unwritten(text: str, before: Field) -> Field:
+    """A word of the image's own, at the place of the first that is written."""
+    chunk = Chunk(text, before.source, before.offset, None, False)
+    return Field((chunk,), before.source, before.offset, text)
 
 
 def _copy(build: _Build, instruction: _Instruction) -> None:

@@ -1,0 +1,233 @@
+"""How checks ask about the inference engine of a run, and the rules of advice about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Callable, Optional
+
+from flake8_gpu_training.checks._judging import (
+    Judge,
+    advise,
+    cannot_apply,
+    cannot_tell,
+    of_training,
+    off,
+    on,
+)
+from flake8_gpu_training.checks.base import (
+    Change,
+    Edit,
+    Evidence,
+    Finding,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+    Status,
+)
+from flake8_gpu_training.facts import Origin, ProblemKind, Setting
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.frameworks.reading import find, is_off, truth
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import PlaceKind, Run, RunKind, once_per_run
+
+EngineJudge = Callable[[Engine], Judgement]
+
+NO_ENGINE = Text("未使用推理引擎", "the run uses no inference engine")
+_OTHER = Text("该项不属于本任务的推理引擎", "the run's engine has no such item")
+_ROUTER = Text("路由进程不加载模型", "a router loads no model")
+_REMOTE = Text(
+    "引擎由另一个任务提供服务，其参数写在那里",
+    "another job serves the engine: its parameters stand there",
+)
+_FOREIGN = Text("不在 NVIDIA GPU 上运行", "it does not run on NVIDIA GPUs")
+_TRIAL = Text("试运行（极小的模型或压测）", "a trial run (a tiny model, or a benchmark)")
+_CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
+LACKS = Text("此版本没有该参数", "this release has no such parameter")
+
+_TINY = re.compile(r"(?i)opt-125m|opt-350m|(?:^|[/_-])(?:tiny|dummy|test)(?:[/_-]|$)|gpt2$")
+_FOREIGN_GPU = re.compile(r"(?i)^(?:mi\d|ascend|910|gaudi|tpu)")
+_FOREIGN_NAMES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
+_FOREIGN_PREFIXES = ("ASCEND_", "NPU_", "HABANA_", "PT_HPU_", "VLLM_ROCM_", "VLLM_CPU_")
+_FOREIGN_DEVICES = frozenset({"cpu", "tpu", "xpu", "hpu", "neuron", "npu"})
+
+
+def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge) -> Judge:
+    """One judge of several engines', each under the engine's name.
+
+    ``routers``: whether a router is judged too; ``remote``: whether a training run is whose
+    engine another job serves. Advice obeys the rules that hold for all engines: none for trial
+    runs, for commands that are cut short, for hardware of other makers; of a training run, what
+    :func:`of_training` says.
+    """
+
+    def judged(run: Run) -> Judgement:
+        engine = engine_of(run)
+        if engine is None:
+            return cannot_apply(NO_ENGINE)
+        judge = judges.get(engine.name)
+        if judge is None:
+            return cannot_apply(_OTHER)
+        if engine.mode is Mode.ROUTER and not routers:
+            return cannot_apply(_ROUTER)
+        if engine.is_remote and not remote:
+            return cannot_apply(_REMOTE)
+        judgement = judge(engine)
+        if judgement.status in (Status.RECOMMENDED, Status.PARTIAL):
+            return _withheld(engine) or judgement
+        return judgement
+
+    of_trained = of_training(alone=True)(judged)
+
+    def answered(run: Run) -> Judgement:
+        return of_trained(run) if run.kind is RunKind.TRAIN else judged(run)
+
+    return answered
+
+
+def _withheld(engine: Engine) -> Optional[Judgement]:
+    """The answer where nothing may be advised; None where advice is due."""
+    run = engine.run
+    if is_foreign(run):
+        return cannot_apply(_FOREIGN)
+    if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
+        return cannot_tell(_CUT)
+    if _TINY.search(run.model.name or "") or _measures(run):
+        return off(_TRIAL)
+    return None
+
+
+def _measures(run: Run) -> bool:
+    words = run.command.words[:3] if run.command is not None else ()
+    return any(word.text in ("bench", "benchmark") for word in words)
+
+
+@once_per_run
+def is_foreign(run: Run) -> bool:
+    """Whether the run is for GPUs or processors of another maker than NVIDIA."""
+    device = find(run, "device")
+    if device is not None and str(device.value).lower() in _FOREIGN_DEVICES:
+        return True
+    if any(n in _FOREIGN_NAMES or n.startswith(_FOREIGN_PREFIXES) for n in run.environment):
+        return True
+    return _FOREIGN_GPU.match(run.hardware.gpu or "") is not None
+
+
+def answer(engine: Engine, name: str, off_text: Text, variant: str = "") -> Judgement:
+    """On, off or unknown by one switch of the engine."""
+    setting = engine.option(name)
+    if not setting.known:
+        return cannot_tell(setting)
+    return on(setting, variant) if is_set(setting) else off(off_text, setting)
+
+
+def is_set(setting: Setting) -> bool:
+    """Whether a known setting is on: true, a number but zero, a name, an object."""
+    value = truth(setting.value)
+    return value if value is not None else not is_off(setting.value)
+
+
+def propose(
+    engine: Engine,
+    reason: str,
+    current: Text,
+    action: Text,
+    values: Mapping[str, Any],
+    at: Optional[Setting] = None,
+    **more: Any,
+) -> Judgement:
+    """The advice to give the engine ``values``, as the run's framework writes them.
+
+    What the release, or the host, has no parameter for is not advised.
+    """
+    if not all(engine.takes(name) for name in values):
+        return off(LACKS)
+    return advise(
+        engine.run,
+        reason,
+        current,
+        action,
+        parameters=engine.parameters(**values),
+        at=at,
+        call=engine.call,
+        **more,
+    )
+
+
+def propose_without(
+    engine: Engine,
+    setting: Setting,
+    reason: str,
+    current: Text,
+    action: Text,
+    instead: Mapping[str, Any],
+    *,
+    variant: str = "",
+    priority: Optional[Priority] = None,
+    impact: Optional[Impact] = None,
+) -> Judgement:
+    """The advice to leave a switch out; ``instead``: what says the same where values stand.
+
+    A flag is dropped; in code and files its value is replaced.
+    """
+    flag = _flag(engine.run, setting)
+    if not flag:
+        return propose(
+            engine,
+            reason,
+            current,
+            action,
+            instead,
+            at=setting,
+            variant=variant,
+            priority=priority,
+            impact=impact,
+        )
+    assert setting.location is not None
+    change = Change("bash", f"# {flag}", _dropped(engine.run, setting, flag))
+    return Judgement(
+        Status.RECOMMENDED,
+        variant,
+        evidence=(Evidence.of(setting),),
+        findings=(Finding(setting.location, f"drop {flag}: {reason}", change),),
+        current=current,
+        action=action,
+        change=change,
+        priority=priority,
+        impact=impact,
+    )
+
+
+def _flag(run: Run, setting: Setting) -> str:
+    """The flag as written that gives ``setting``; "" where it is no bare flag."""
+    if setting.origin is not Origin.FLAG or run.command is None:
+        return ""
+    word = next((w for w in run.command.words if w.location == setting.location), None)
+    if word is None or not word.text.startswith("-") or "=" in word.text:
+        return ""
+    return "" if setting.value_location is not None else word.text
+
+
+def _dropped(run: Run, setting: Setting, flag: str) -> tuple[Edit, ...]:
+    """The edit that takes a flag out of a shell command."""
+    if run.place.kind is not PlaceKind.FLAGS or setting.location is None:
+        return ()
+    if setting.location.path.endswith((".yaml", ".yml", ".py")):
+        return ()
+    return (Edit(setting.location, flag, ""),)
+
+
+def vllm_item(
+    category: str, identifier: str, points: float, group: str = "", variant: str = ""
+) -> tuple[Item, ...]:
+    """An item of vLLM's audit."""
+    return (Item("vllm", category, identifier, points, group, variant),)
+
+
+def sglang_item(
+    category: str, identifier: str, points: float, group: str = "", variant: str = ""
+) -> tuple[Item, ...]:
+    """An item of SGLang's audit."""
+    return (Item("sglang", category, identifier, points, group, variant),)

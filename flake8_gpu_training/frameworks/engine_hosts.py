@@ -1,0 +1,234 @@
+"""Training frameworks that start an inference engine: how they name and set its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Callable
+
+from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.frameworks import verl
+from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.engines import Host
+from flake8_gpu_training.runs.model import Run
+
+_COMPUTED = Unknown("the framework works it out")
+
+
+def _known_to(distribution: str, *groups: str) -> Callable[[Run, str], bool]:
+    """Whether one of the groups of a distribution's table has a parameter."""
+
+    def takes(run: Run, name: str) -> bool:
+        found = at_hand(run, distribution)
+        if found is None:
+            return False
+        return any(name in found.table.parameters(group, found.version) for group in groups)
+
+    return takes
+
+
+def _listed(*names: str) -> Callable[[Run, str], bool]:
+    """Whether a name is one of those that a host without a table has."""
+    listed = frozenset(names)
+
+    def takes(run: Run, name: str) -> bool:
+        return name in listed
+
+    return takes
+
+
+_SWIFT_GROUPS = ("rlhf", "rollout", "infer", "deploy")
+_SWIFT_NAMES: Mapping[str, str] = MappingProxyType({"enable_sleep_mode": "sleep_level"})
+_ROLLOUT = "actor_rollout_ref.rollout"
+_VERL_OWN = [
+    "gpu_memory_utilization",
+    "enforce_eager",
+    "max_num_batched_tokens",
+    "max_model_len",
+    "max_num_seqs",
+    "enable_chunked_prefill",
+    "enable_prefix_caching",
+    "dtype",
+    "quantization",
+    "load_format",
+    "disable_log_stats",
+    "cudagraph_capture_sizes",
+    "data_parallel_size",
+    "scheduling_policy",
+]
+_VERL_NAMES: dict[str, str] = {
+    **{name: f"{_ROLLOUT}.{name}" for name in _VERL_OWN},
+    "tensor_parallel_size": f"{_ROLLOUT}.tensor_model_parallel_size",
+    "pipeline_parallel_size": f"{_ROLLOUT}.pipeline_model_parallel_size",
+    "expert_parallel_size": f"{_ROLLOUT}.expert_parallel_size",
+    "enable_sleep_mode": f"{_ROLLOUT}.free_cache_engine",
+    "model": "actor_rollout_ref.model.path",
+}
+
+
+def _host(identifier: str, title: str, names: Mapping[str, str], **parts: Any) -> Host:
+    return Host(identifier, title, MappingProxyType(dict(names)), **parts)
+
+
+VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
+    {
+        "trl": _host(
+            "trl",
+            "TRL",
+            {"max_model_len": "vllm_max_model_length", "model": "model_name_or_path"},
+            prefix="vllm_",
+            defaults=MappingProxyType(
+                {
+                    "gpu_memory_utilization": 0.3,
+                    "tensor_parallel_size": 1,
+                    "max_model_len": None,
+                    "max_num_seqs": _COMPUTED,
+                    "max_num_batched_tokens": 4096,
+                    "enable_sleep_mode": False,
+                    "distributed_executor_backend": "external_launcher",
+                    "quantization": _COMPUTED,
+                }
+            ),
+            source="trl 1.16, generation/vllm_generation.py",
+            takes=_known_to("trl", "GRPOConfig"),
+        ),
+        "swift": _host(
+            "swift",
+            "ms-swift",
+            {**_SWIFT_NAMES, "model": "model"},
+            prefix="vllm_",
+            containers=("vllm_engine_kwargs",),
+            defaults=MappingProxyType(
+                {
+                    "gpu_memory_utilization": 0.9,
+                    "enforce_eager": False,
+                    "enable_prefix_caching": True,
+                    "enable_sleep_mode": 0,
+                    "max_num_seqs": _COMPUTED,
+                }
+            ),
+            source="ms-swift 4.6.0, infer_engine/vllm_engine.py",
+            takes=_known_to("ms-swift", *_SWIFT_GROUPS),
+        ),
+        "llamafactory": _host(
+            "llamafactory",
+            "LlamaFactory",
+            {
+                "max_model_len": "vllm_maxlen",
+                "gpu_memory_utilization": "vllm_gpu_util",
+                "enforce_eager": "vllm_enforce_eager",
+                "max_lora_rank": "vllm_max_lora_rank",
+                "dtype": "infer_dtype",
+                "model": "model_name_or_path",
+                "enable_lora": "adapter_name_or_path",
+            },
+            prefix="vllm_config.",
+            containers=("vllm_config",),
+            defaults=MappingProxyType(
+                {
+                    "max_model_len": 4096,
+                    "gpu_memory_utilization": 0.7,
+                    "enforce_eager": False,
+                    "tensor_parallel_size": _COMPUTED,
+                    "disable_log_stats": True,
+                    "enable_lora": False,
+                }
+            ),
+            source="LlamaFactory, chat/vllm_engine.py",
+            takes=_listed("vllm_maxlen", "vllm_gpu_util", "vllm_enforce_eager"),
+        ),
+        "verl": _host(
+            "verl",
+            "verl",
+            _VERL_NAMES,
+            prefix=f"{_ROLLOUT}.engine_kwargs.vllm.",
+            containers=(f"{_ROLLOUT}.engine_kwargs.vllm",),
+            defaults=MappingProxyType(
+                {
+                    "gpu_memory_utilization": 0.5,
+                    "tensor_parallel_size": 2,
+                    "data_parallel_size": 1,
+                    "max_num_batched_tokens": 8192,
+                    "max_num_seqs": _COMPUTED,
+                    "max_model_len": None,
+                    "enforce_eager": _COMPUTED,
+                    "enable_chunked_prefill": True,
+                    "enable_prefix_caching": True,
+                    "enable_sleep_mode": True,
+                    "quantization": None,
+                }
+            ),
+            source="verl 0.9.1, trainer/config/rollout/rollout.yaml",
+            is_open=verl.may_say_more,
+            takes=_listed(*_VERL_NAMES.values()),
+        ),
+        "openrlhf": _host(
+            "openrlhf",
+            "OpenRLHF",
+            {
+                "tensor_parallel_size": "vllm_tensor_parallel_size",
+                "gpu_memory_utilization": "vllm_gpu_memory_utilization",
+                "enable_sleep_mode": "vllm_enable_sleep",
+                "enforce_eager": "enforce_eager",
+                "enable_prefix_caching": "enable_prefix_caching",
+                "model": "pretrain",
+            },
+            prefix="vllm_",
+            source="OpenRLHF, cli/train_ppo_ray.py",
+            takes=_listed(
+                "vllm_tensor_parallel_size",
+                "vllm_gpu_memory_utilization",
+                "vllm_enable_sleep",
+                "enforce_eager",
+                "enable_prefix_caching",
+            ),
+        ),
+        "program": _host("program", "Python", {}),
+    }
+)
+SGLANG_HOSTS: Mapping[str, Host] = MappingProxyType(
+    {
+        "swift": _host(
+            "swift",
+            "ms-swift",
+            {"model_path": "model"},
+            prefix="sglang_",
+            takes=_known_to("ms-swift", *_SWIFT_GROUPS),
+            source="ms-swift 4.6.0, arguments/infer_args.py",
+        ),
+        "llamafactory": _host(
+            "llamafactory",
+            "LlamaFactory",
+            {
+                "context_length": "sglang_maxlen",
+                "mem_fraction_static": "sglang_mem_fraction",
+                "tp_size": "sglang_tp_size",
+                "lora_backend": "sglang_lora_backend",
+                "model_path": "model_name_or_path",
+            },
+            prefix="sglang_config.",
+            containers=("sglang_config",),
+            source="LlamaFactory, chat/sglang_engine.py",
+            takes=_listed("sglang_maxlen", "sglang_mem_fraction", "sglang_tp_size"),
+        ),
+        "verl": _host(
+            "verl",
+            "verl",
+            {
+                "tp_size": f"{_ROLLOUT}.tensor_model_parallel_size",
+                "mem_fraction_static": f"{_ROLLOUT}.gpu_memory_utilization",
+                "context_length": f"{_ROLLOUT}.max_model_len",
+                "max_running_requests": f"{_ROLLOUT}.max_num_seqs",
+                "enable_memory_saver": f"{_ROLLOUT}.free_cache_engine",
+                "dtype": f"{_ROLLOUT}.dtype",
+                "model_path": "actor_rollout_ref.model.path",
+            },
+            prefix=f"{_ROLLOUT}.engine_kwargs.sglang.",
+            containers=(f"{_ROLLOUT}.engine_kwargs.sglang",),
+            source="verl 0.9.1, trainer/config/rollout/rollout.yaml",
+            is_open=verl.may_say_more,
+            takes=_listed(f"{_ROLLOUT}.gpu_memory_utilization", f"{_ROLLOUT}.max_num_seqs"),
+        ),
+        "program": _host("program", "Python", {}),
+    }
+)

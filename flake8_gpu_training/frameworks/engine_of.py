@@ -1,0 +1,185 @@
+"""Which inference engine a run uses: its own, or one that a training framework starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Optional
+
+from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.frameworks import swift, verl
+from flake8_gpu_training.frameworks.called import given
+from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
+from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
+from flake8_gpu_training.frameworks.reading import find, is_true, truth, version_of
+from flake8_gpu_training.frameworks.sglang import KIND as SGLANG
+from flake8_gpu_training.frameworks.vllm import KIND as VLLM
+from flake8_gpu_training.runs.model import Run, RunKind, once_per_run
+
+_KINDS: Mapping[str, Kind] = MappingProxyType({"vllm": VLLM, "sglang": SGLANG})
+_HOSTS: Mapping[str, Mapping[str, Host]] = MappingProxyType(
+    {"vllm": VLLM_HOSTS, "sglang": SGLANG_HOSTS}
+)
+# Constructors of an engine within a program, and the groups of the tables that they take.
+_CONSTRUCTORS: Mapping[str, tuple[re.Pattern[str], Mapping[str, tuple[str, ...]]]] = {
+    "vllm": (
+        re.compile(r"(?:LLM|(?:Async)?EngineArgs)"),
+        {"LLM": ("LLM", "engine")},
+    ),
+    "sglang": (re.compile(r"(?:Engine|Runtime|ServerArgs)"), {}),
+}
+# What only a job that trains asks of an engine: new weights, and their transfer.
+_UPDATES = re.compile(
+    r"update_weights?\w*|load_weights|init_weights?_\w+|init_weight_transfer_engine"
+    r"|update_named_param|update_weights_from_\w+|release_memory_occupation"
+    r"|resume_memory_occupation|pause_generation|sleep|wake_up"
+)
+_ROUTER = re.compile(r"(?:vllm|sglang)[-_]router(?:\.\w+)*")
+
+
+def is_router(run: Run) -> bool:
+    """Whether the run is a router, which hands requests on and loads no model."""
+    words = run.command.words if run.command is not None else ()
+    return any(_ROUTER.fullmatch(word.text.rpartition("/")[2]) for word in words[:4])
+
+
+@once_per_run
+def engine_of(run: Run) -> Optional[Engine]:
+    """The engine of ``run``; None when it uses none, or that cannot be told."""
+    if run.framework in _KINDS:
+        return _own(run, _KINDS[run.framework])
+    if run.framework == "hf_trainer" and run.kind is RunKind.SERVE:
+        return _of_host(run, "vllm", "trl", Mode.RLHF_SERVER)
+    if run.framework == "swift":
+        return _of_swift(run)
+    if run.framework == "llamafactory":
+        return _by_backend(run, "llamafactory", Mode.INTEGRATED)
+    if verl.trainer_of(run).startswith("main_ppo"):
+        return _of_verl(run)
+    if run.framework == "hf_trainer" and run.value("rollout_engine") == "vllm":
+        return _of_trl(run)
+    return _within(run)
+
+
+def _own(run: Run, kind: Kind) -> Engine:
+    if is_router(run):
+        return Engine(kind, run, Mode.ROUTER)
+    call = run.place.call
+    trains = _asks_for_updates(run)
+    if run.kind is RunKind.SERVE and call is None:
+        return Engine(kind, run, Mode.RLHF_SERVER if trains else Mode.SERVE)
+    groups = _groups(kind.name, call.method if call is not None else "")
+    return Engine(kind, run, Mode.RLHF_COLOCATE if trains else Mode.OFFLINE, groups)
+
+
+def _groups(engine: str, constructor: str) -> tuple[str, ...]:
+    return _CONSTRUCTORS[engine][1].get(constructor, ("engine", "serve"))
+
+
+def _asks_for_updates(run: Run) -> bool:
+    """Whether the engine's weights are replaced while it runs, or its memory lent."""
+    told = find(run, "weight_transfer_config", "enable_memory_saver")
+    if told is not None and (not known(told.value) or truth(told.value) is not False):
+        return True
+    if is_true(run.settings.get("enable_sleep_mode")):
+        return True
+    return any(_is_update(call) for program in run.python for call in program.calls)
+
+
+def _is_update(call: Call) -> bool:
+    if call.method == "collective_rpc" and call.positional:
+        asked = call.positional[0].value
+        return isinstance(asked, str) and _UPDATES.fullmatch(asked) is not None
+    return call.receiver.startswith(("vllm.", "sglang.")) and (
+        _UPDATES.fullmatch(call.method) is not None
+    )
+
+
+def _of_host(
+    run: Run, engine: str, host: str, mode: Optional[Mode], by: Optional[Setting] = None
+) -> Optional[Engine]:
+    described = _HOSTS[engine].get(host)
+    if described is None:
+        return None
+    groups = ("engine", "serve")
+    if host == "trl" and run.kind is RunKind.SERVE:  # its server has the engine's own names
+        return Engine(_KINDS[engine], run, mode, groups, None, by)
+    return Engine(_KINDS[engine], run, mode, groups, described, by)
+
+
+def _of_swift(run: Run) -> Optional[Engine]:
+    if swift.subcommand(run) == "rollout":
+        return _by_backend(run, "swift", Mode.RLHF_SERVER, "vllm")
+    if run.kind is not RunKind.TRAIN:
+        return _by_backend(run, "swift", Mode.INTEGRATED)
+    if run.value("rollout_engine") != "vllm":
+        return None
+    setting = find(run, "vllm_mode")
+    mode = setting.value if setting is not None else "colocate"
+    return _sampling(run, "swift", mode if known(mode) else None)
+
+
+def _by_backend(run: Run, host: str, mode: Mode, default: str = "") -> Optional[Engine]:
+    """The engine that ``infer_backend`` names."""
+    setting = find(run, "infer_backend")
+    value = setting.value if setting is not None else default
+    # LLaMA-Factory's members of EngineName are their names in lower case.
+    name = str(value).lower() if known(value) else ""
+    return _of_host(run, name, host, mode, setting) if name in _KINDS else None
+
+
+def _of_trl(run: Run) -> Optional[Engine]:
+    setting = find(run, "vllm_mode")
+    if setting is not None:
+        mode = setting.value if known(setting.value) else None
+    else:  # TRL's default was "server" before its 1.0
+        mode = "colocate" if version_of(run, "trl") >= (1,) else "server"
+        mode = mode if "trl" in run.versions else None
+    return _sampling(run, "trl", mode)
+
+
+def _sampling(run: Run, host: str, mode: object) -> Engine:
+    """The engine of a training run that samples; that of another job is out of sight."""
+    modes = {"colocate": Mode.RLHF_COLOCATE, "server": Mode.RLHF_SERVER}
+    found = modes.get(str(mode))
+    by = find(run, "vllm_mode", "use_vllm")
+    return Engine(
+        VLLM,
+        run,
+        found,
+        ("engine", "serve"),
+        VLLM_HOSTS[host],
+        by,
+        is_remote=found is not Mode.RLHF_COLOCATE,
+    )
+
+
+def _of_verl(run: Run) -> Optional[Engine]:
+    setting = run.practice("rollout_engine")
+    name = str(setting.value) if setting.known else ""
+    if name not in _KINDS:
+        return None
+    apart = find(run, "actor_rollout_ref.hybrid_engine", "rollout.nnodes")
+    mode = Mode.RLHF_SERVER if apart is not None and apart.value is not True else None
+    return _of_host(run, name, "verl", mode or Mode.RLHF_COLOCATE, setting)
+
+
+def _within(run: Run) -> Optional[Engine]:
+    """An engine that the program of another run builds."""
+    for name in _KINDS:
+        call = next(_constructors(run, name), None)
+        if call is not None:
+            by = given(call.method, True, call)
+            mode = Mode.RLHF_COLOCATE if run.kind is RunKind.TRAIN else Mode.INTEGRATED
+            groups = _groups(name, call.method)
+            return Engine(_KINDS[name], run, mode, groups, None, by, call)
+    return None
+
+
+def _constructors(run: Run, engine: str) -> Iterator[Call]:
+    pattern = _CONSTRUCTORS[engine][0]
+    for program in run.python:
+        for call in program.calls:
+            if call.name.startswith(f"{engine}.") and pattern.fullmatch(call.method):
+                yield call

@@ -1,0 +1,259 @@
+"""Inference engines in runs: which one a run uses, in which mode, and its parameters.
+
+A run may be the engine's own (``vllm serve``, ``LLM(...)``), or a training framework's that
+starts the engine: then the framework is the engine's :class:`Host`, with names and defaults of
+its own for the engine's parameters. Checks ask for a parameter by the engine's name for it.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Callable, Optional
+
+from flake8_gpu_training.facts import Call, Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
+from flake8_gpu_training.frameworks.called import given
+from flake8_gpu_training.frameworks.reading import NEWEST, parsed
+from flake8_gpu_training.frameworks.tables import Parameter
+from flake8_gpu_training.runs.model import Run
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+class Mode(enum.Enum):
+    """How an engine is used; the values stand in the reports."""
+
+    SERVE = "serve"
+    OFFLINE = "offline"
+    RLHF_SERVER = "rlhf-server"
+    RLHF_COLOCATE = "rlhf-colocate"
+    INTEGRATED = "integrated"
+    ROUTER = "router"
+
+    @property
+    def samples(self) -> bool:
+        """Whether the engine generates the completions of a training run."""
+        return self in (Mode.RLHF_SERVER, Mode.RLHF_COLOCATE)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A framework that starts an engine within its own run.
+
+    ``names``: the host's name for a parameter of the engine; others are ``prefix`` and the
+    engine's name, where the host has it. ``containers``: parameters of the host that hold
+    parameters of the engine. ``defaults``: what the host gives the engine unless told
+    otherwise, Unknown where it computes it, with ``source`` where that was read.
+    """
+
+    id: str
+    title: str
+    names: Mapping[str, str] = field(default_factory=_nothing)
+    prefix: str = ""
+    containers: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = field(default_factory=_nothing)
+    source: str = ""
+    takes: Callable[[Run, str], bool] = lambda run, name: True
+    """Whether the host's release at hand has a parameter of its own of this name."""
+    is_open: Callable[[Run], bool] = lambda run: run.is_open
+    """Whether more parameters may be set than could be read."""
+
+    def written(self, name: str) -> str:
+        """The host's name for a parameter of the engine."""
+        return self.names.get(name) or f"{self.prefix}{name}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An engine: its table, and what the table does not tell.
+
+    ``groups``: of the table, in the order in which a mode looks. ``shorthands``: other ways to
+    write a parameter. ``computed(engine, name)``: defaults that the engine works out when it
+    starts, as its releases do; None for those that stand in the table.
+    """
+
+    name: str
+    title: str
+    shorthands: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    computed: Callable[[Engine, str], Optional[Setting]] = lambda engine, name: None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The engine of a run. ``mode`` is None where it cannot be told.
+
+    ``by``: the setting or call that asks for it. ``call``: the constructor within a program of
+    another framework. ``is_remote``: another job serves it, so that its parameters stand there.
+    """
+
+    kind: Kind
+    run: Run
+    mode: Optional[Mode]
+    groups: tuple[str, ...] = ("serve",)
+    host: Optional[Host] = None
+    by: Optional[Setting] = None
+    call: Optional[Call] = None
+    is_remote: bool = False
+
+    @property
+    def name(self) -> str:
+        """``vllm`` or ``sglang``."""
+        return self.kind.name
+
+    # --- the release at hand ---
+
+    @property
+    def release(self) -> Optional[AtHand]:
+        """The release that the run gets; None where no table has it."""
+        return at_hand(self.run, self.name)
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Its number, newer than all where it is not known."""
+        found = self.release
+        pinned = self.run.versions.get(self.name, "")
+        return parsed(found.version if found is not None else pinned) or NEWEST
+
+    @property
+    def called(self) -> str:
+        """The engine and its release, as evidence names them."""
+        found = self.release
+        return f"{self.kind.title} {found.version}" if found is not None else self.kind.title
+
+    def parameter(self, name: str) -> Optional[Parameter]:
+        """A parameter as the release at hand declares it; None when it has none of the name."""
+        found = self.release
+        if found is None:
+            return None
+        for group in self.groups:
+            parameter = found.table.parameters(group, found.version).get(name)
+            if parameter is not None:
+                return parameter
+        return None
+
+    def takes(self, name: str) -> bool:
+        """Whether advice may name a parameter: the release has it, and the host hands it on."""
+        if self.is_remote or self.parameter(name) is None:
+            return False
+        if self.host is None or self.host.containers:
+            return True
+        return self.host.takes(self.run, self.host.written(name))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more parameters may be set than could be read."""
+        if self.call is not None:
+            return self.call.is_open
+        return self.run.is_open if self.host is None else self.host.is_open(self.run)
+
+    # --- its parameters ---
+
+    def written(self, *names: str) -> Optional[Setting]:
+        """The first of the parameters that somebody wrote."""
+        for name in names:
+            for key in self._keys(name):
+                found = self._at(key)
+                if found is not None:
+                    return replace(found, name=found.name)
+            inner = self._contained(name)
+            if inner is not None:
+                return inner
+        return None
+
+    def option(self, name: str) -> Setting:
+        """A parameter: as written, else its default, else Unknown."""
+        found = self.written(name)
+        if found is not None:
+            return found
+        if self.is_remote:
+            return Setting(name, Unknown("the job that serves the engine has it"))
+        if self.is_open:
+            return Setting(name, Unknown("not all settings of the run could be read"))
+        return self.default(name)
+
+    def default(self, name: str) -> Setting:
+        """What the engine gets when nobody writes a parameter."""
+        if self.host is not None and name in self.host.defaults:
+            note = f"{self.host.written(name)}={self.host.defaults[name]} ({self.host.source})"
+            return Setting(name, self.host.defaults[name], None, Origin.DEFAULT, note)
+        computed = self.kind.computed(self, name)
+        if computed is not None:
+            return computed
+        parameter = self.parameter(name)
+        if parameter is None or not parameter.has_default:
+            return Setting(name, Unknown(f"{self.called} has no default of it"))
+        note = f"{name}={parameter.default} ({self.called})"
+        return Setting(name, parameter.default, None, Origin.DEFAULT, note)
+
+    def entry(self, name: str, *keys: str) -> Optional[Setting]:
+        """An entry that somebody wrote of a parameter that takes a dict or its JSON."""
+        for stem in self._keys(name):
+            for key in keys:
+                dotted = self._at(f"{stem}.{key}")
+                if dotted is not None:
+                    return dotted
+        whole = self.written(name)
+        value = self.mapping(whole)
+        for key in keys:
+            if whole is not None and value is not None and key in value:
+                note = f"{whole.name}: {key}={value[key]}"
+                return replace(whole, name=key, value=value[key], note=note, text="")
+        return None
+
+    def mapping(self, setting: Optional[Setting]) -> Optional[Mapping[str, Any]]:
+        """A known dict, or the JSON of one; None for anything else."""
+        value = setting.value if setting is not None else None
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                return None
+        return value if isinstance(value, dict) else None
+
+    def parameters(self, **values: Any) -> dict[str, Any]:
+        """Parameters of the engine as the run's framework writes them."""
+        if self.host is None:
+            return values
+        inside = [n for n in values if not self.host.takes(self.run, self.host.written(n))]
+        written = {self.host.written(n): v for n, v in values.items() if n not in inside}
+        if inside and self.host.containers:
+            written[self.host.containers[0]] = {name: values[name] for name in inside}
+        return written
+
+    def _keys(self, name: str) -> Iterator[str]:
+        """Names under which the run's settings may have a parameter."""
+        if self.host is not None and self.call is None:
+            yield self.host.written(name)
+            return
+        yield name
+        parameter = self.parameter(name)
+        for alias in parameter.aliases if parameter is not None else ():
+            yield alias.lstrip("-").replace("-", "_")
+        yield from self.kind.shorthands.get(name, ())
+
+    def _at(self, key: str) -> Optional[Setting]:
+        if self.call is not None:
+            argument = self.call.keywords.get(key)
+            return None if argument is None else given(key, argument.value, self.call, argument)
+        return self.run.settings.get(key)
+
+    def _contained(self, name: str) -> Optional[Setting]:
+        """A parameter within a container of the host."""
+        for container in self.host.containers if self.host is not None else ():
+            dotted = self.run.settings.get(f"{container}.{name}")
+            if dotted is not None:
+                return dotted
+            whole = self.run.settings.get(container)
+            value = self.mapping(whole)
+            if whole is not None and value is not None and name in value:
+                note = f"{container}: {name}={value[name]}"
+                return replace(whole, name=name, value=value[name], note=note, text="")
+            if whole is not None and not known(whole.value):
+                return replace(whole, name=name)
+        return None

@@ -1,0 +1,103 @@
+"""Defaults that vLLM works out when it starts, as its releases do (engine/arg_utils.py)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Origin, Setting, Unknown
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.frameworks.reading import truth
+from flake8_gpu_training.hardware import GPUS
+
+_V1_DEFAULT = (0, 8)
+"""The first release that starts the V1 engine unless told otherwise."""
+_V1_ONLY = (0, 11)
+"""The first release without another engine."""
+_HYBRID = re.compile(
+    r"(?i)mamba|jamba|zamba|bamba|qwen3-next|qwen3\.[56]|falcon-h1|nemotron-(?:h|nano|3)|granite-4"
+    r"|\blfm2|minimax-(?:text|m1|01)|plamo-?2|kimi-linear|rwkv"
+)
+"""Models with layers of states beside attention, or without attention."""
+_HYBRID_CACHED = (0, 33)
+_HYBRID_UNCACHED = (0, 19, 1)
+"""Newest release read that caches no prefixes of them by default; the next one read does."""
+_LARGE_GIB, _LARGEST_GIB = 70, 160
+
+
+def is_v1(engine: Engine) -> Optional[bool]:
+    """Whether the V1 engine runs; None when the environment leaves it open."""
+    if engine.version >= _V1_ONLY:
+        return True
+    asked = engine.run.environment.get("VLLM_USE_V1")
+    if asked is None:
+        return engine.version >= _V1_DEFAULT
+    return truth(_number(asked.value)) if asked.known else None
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+def computed(engine: Engine, name: str) -> Optional[Setting]:
+    """A default that stands in no table; None for the others."""
+    if name in ("enable_chunked_prefill", "enable_prefix_caching"):
+        return _cached(engine, name)
+    if name in ("max_num_seqs", "max_num_batched_tokens"):
+        return _batched(engine, name)
+    return None
+
+
+def _told(engine: Engine, name: str, value: Any) -> Setting:
+    return Setting(name, value, None, Origin.DEFAULT, f"{name}={value} ({engine.called})")
+
+
+def _open(name: str, why: str) -> Setting:
+    return Setting(name, Unknown(why))
+
+
+def _cached(engine: Engine, name: str) -> Setting:
+    """Chunked prefill and prefix caching: on for models that generate, in the V1 engine."""
+    v1 = is_v1(engine)
+    if v1 is None:
+        return _open(name, "VLLM_USE_V1 is not known")
+    if not v1:
+        if name == "enable_prefix_caching":
+            return _told(engine, name, False)
+        return _open(name, "it depends on the length of the model's context")
+    runner = engine.option("runner") if engine.parameter("runner") else engine.option("task")
+    if engine.run.model.kind == "embedding" or runner.value in ("pooling", "embed", "classify"):
+        return _open(name, "it depends on how the model pools")
+    if _HYBRID.search(engine.run.model.name or "") and name == "enable_prefix_caching":
+        if engine.version <= _HYBRID_UNCACHED:
+            return _told(engine, name, False)
+        if engine.version < _HYBRID_CACHED:
+            return _open(name, "it depends on the release")
+    return _told(engine, name, True)
+
+
+def _batched(engine: Engine, name: str) -> Optional[Setting]:
+    """Sizes of a batch, by the memory of the GPU and by who asks."""
+    if engine.version < _V1_DEFAULT:
+        return _told(engine, name, 256) if name == "max_num_seqs" else _open(name, "V0 engine")
+    gpu = GPUS.get(engine.run.hardware.gpu or "")
+    memory = engine.run.hardware.memory_gib or (gpu.memory_gib if gpu is not None else None)
+    if (
+        memory is None
+        or engine.mode not in (Mode.SERVE, Mode.OFFLINE)
+        or "LLM"
+        not in (
+            *engine.groups[:1],
+            *(("LLM",) if engine.mode is Mode.SERVE else ()),
+        )
+    ):
+        return _open(name, "it depends on the GPU's memory")
+    serves = engine.mode is Mode.SERVE
+    is_small = memory < _LARGE_GIB or (gpu is not None and gpu.name.startswith(("A100", "A800")))
+    if is_small:
+        value = {True: (256, 2048), False: (256, 8192)}[serves]
+    elif memory >= _LARGEST_GIB and engine.version >= (0, 33):
+        value = (1024, 16384)
+    else:
+        value = {True: (1024, 8192), False: (1024, 16384)}[serves]
+    return _told(engine, name, value[0] if name == "max_num_seqs" else value[1])

@@ -1,0 +1,339 @@
+"""Inference engines of runs: which one, in which mode, and its parameters in every front end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+from checks_support import runs_of
+
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+
+QWEN = "Qwen/Qwen3-8B"
+
+
+def engine(root: Path, files: Mapping[str, str]) -> Engine:
+    """The engine of the first run that has one."""
+    found = [engine_of(run) for run in runs_of(root, files)]
+    return next(one for one in found if one is not None)
+
+
+def served(flags: str, pin: str = "", model: str = QWEN) -> dict[str, str]:
+    files = {"serve.sh": f"vllm serve {model} {flags}\n"}
+    return {**files, "requirements.txt": f"vllm=={pin}\n"} if pin else files
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: server}
+spec:
+  containers:
+  - name: vllm
+    image: vllm/vllm-openai:v0.19.1
+    args: ["--model", "Qwen/Qwen3-8B", "--max-model-len", "8192", "--speculative-config",
+           '{"method": "ngram", "num_speculative_tokens": 4}']
+"""
+COMPOSE = """\
+services:
+  vllm:
+    image: vllm/vllm-openai:v0.19.1
+    command: >-
+      --model Qwen/Qwen3-8B --max-model-len 8192
+      --speculative-config '{"method": "ngram", "num_speculative_tokens": 4}'
+"""
+SLURM = """\
+#!/bin/bash
+#SBATCH --gres=gpu:h100:1
+srun vllm serve Qwen/Qwen3-8B --max-model-len=8192 \\
+    --speculative-config.method ngram --speculative-config.num_speculative_tokens 4
+"""
+OFFLINE = """\
+from vllm import LLM
+
+llm = LLM(
+    "Qwen/Qwen3-8B",
+    max_model_len=8192,
+    speculative_config={"method": "ngram", "num_speculative_tokens": 4},
+)
+print(llm.generate("a"))
+"""
+YAML = """\
+model: Qwen/Qwen3-8B
+max-model-len: 8192
+speculative-config:
+  method: ngram
+  num_speculative_tokens: 4
+"""
+DOCKERFILE = """\
+FROM vllm/vllm-openai:v0.19.1
+CMD ["--model", "Qwen/Qwen3-8B", "--max-model-len", "8192", "--speculative-config", \
+"{\\"method\\": \\"ngram\\", \\"num_speculative_tokens\\": 4}"]
+"""
+FRONTS = {
+    "flags": served("--max-model-len 8192 -sc.method ngram -sc.num_speculative_tokens 4"),
+    "underscores": served(
+        "--max_model_len 8192 --speculative_config.method ngram "
+        "--speculative_config.num_speculative_tokens=4"
+    ),
+    "kubernetes": {"pod.yaml": POD},
+    "compose": {"docker-compose.yml": COMPOSE},
+    "slurm": {"serve.slurm": SLURM},
+    "python": {"generate.py": OFFLINE},
+    "yaml": {"serve.sh": "vllm serve --config serve.yaml\n", "serve.yaml": YAML},
+    "dockerfile": {"Dockerfile": DOCKERFILE},
+}
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_parameters_are_read_in_every_front_end(front: str, tmp_path: Path) -> None:
+    found = engine(tmp_path, FRONTS[front])
+    assert found.name == "vllm"
+    assert found.option("max_model_len").value == 8192
+    method = found.entry("speculative_config", "method")
+    tokens = found.entry("speculative_config", "num_speculative_tokens")
+    assert method is not None
+    assert method.value == "ngram"
+    assert tokens is not None
+    assert tokens.value == 4
+    assert method.location is not None
+
+
+@pytest.mark.parametrize(
+    ("flags", "name", "value"),
+    [
+        ("-tp 4", "tensor_parallel_size", 4),
+        ("-dp 2", "data_parallel_size", 2),
+        ("--no-enable-prefix-caching", "enable_prefix_caching", False),
+        ("--enable-prefix-caching", "enable_prefix_caching", True),
+        ("-O 3", "optimization_level", 3),
+    ],
+)
+def test_short_and_negated_flags(flags: str, name: str, value: Any, tmp_path: Path) -> None:
+    assert engine(tmp_path, served(flags)).option(name).value == value
+
+
+@pytest.mark.parametrize(
+    ("pin", "name", "value"),
+    [
+        ("0.7.3", "enable_prefix_caching", False),
+        ("0.8.5", "enable_prefix_caching", True),
+        ("0.33.0", "enable_prefix_caching", True),
+        ("0.10.2", "enable_chunked_prefill", True),
+        ("0.19.1", "gpu_memory_utilization", 0.9),
+        ("0.33.0", "gpu_memory_utilization", 0.92),
+        ("", "gpu_memory_utilization", 0.92),
+    ],
+)
+def test_defaults_are_those_of_the_release(pin: str, name: str, value: Any, tmp_path: Path) -> None:
+    found = engine(tmp_path, served("--port 8000", pin)).option(name)
+    assert found.value == value
+    assert f"vLLM {pin}"[:8] in found.note
+    assert found.location is None
+
+
+def test_a_variable_may_choose_the_older_engine(tmp_path: Path) -> None:
+    files = served("", "0.9.2")
+    v0 = {**files, "serve.sh": f"VLLM_USE_V1=0 {files['serve.sh']}"}
+    assert engine(tmp_path / "a", files).option("enable_prefix_caching").value is True
+    assert engine(tmp_path / "b", v0).option("enable_prefix_caching").value is False
+
+
+@pytest.mark.parametrize(
+    ("gpu", "tokens", "sequences"),
+    [("h100-80g", 8192, 1024), ("a100-80g", 2048, 256), ("l4", 2048, 256)],
+)
+def test_batches_depend_on_the_gpu(gpu: str, tokens: int, sequences: int, tmp_path: Path) -> None:
+    script = f"#!/bin/bash\n#SBATCH --gres=gpu:{gpu}:1\nvllm serve {QWEN}\n"
+    found = engine(tmp_path, {"serve.slurm": script})
+    assert found.option("max_num_batched_tokens").value == tokens
+    assert found.option("max_num_seqs").value == sequences
+
+
+def test_of_an_unknown_gpu_the_batches_are_not_known(tmp_path: Path) -> None:
+    assert not engine(tmp_path, served("")).option("max_num_seqs").known
+
+
+@pytest.mark.parametrize(
+    ("pin", "name", "takes"),
+    [
+        ("0.17.1", "swap_space", True),
+        ("0.33.0", "swap_space", False),
+        ("0.10.2", "kv_offloading_size", False),
+        ("0.33.0", "kv_offloading_size", True),
+        ("0.4.2", "kv_offloading_size", False),
+    ],
+)
+def test_advice_may_name_what_the_release_has(
+    pin: str, name: str, takes: bool, tmp_path: Path
+) -> None:
+    assert engine(tmp_path, served("", pin)).takes(name) is takes
+
+
+TRAINER = """\
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(output_dir="out", use_vllm=True, vllm_mode="{mode}"{more})
+trainer = GRPOTrainer(model="Qwen/Qwen3-8B", args=args, reward_funcs=score, train_dataset=data)
+trainer.train()
+"""
+LOOP = """\
+import torch
+from vllm import LLM
+
+llm = LLM("Qwen/Qwen3-8B", gpu_memory_utilization=0.4)
+for batch in loader:
+    texts = llm.generate(batch)
+    loss = model(texts).loss
+    loss.backward()
+    optimizer.step()
+"""
+UPDATED = """\
+from vllm import LLM
+
+llm = LLM("Qwen/Qwen3-8B", worker_extension_cls="rlhf.Extension")
+llm.collective_rpc("update_weights_from_ipc_handles", args=(handles,))
+"""
+VERL = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+    "actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.rollout.name={name} "
+    "actor_rollout_ref.rollout.gpu_memory_utilization=0.6 "
+    "+actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_dtype=fp8\n"
+)
+SWIFT = "swift rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --use_vllm true {more}\n"
+MODES: dict[str, tuple[dict[str, str], Mode, str]] = {
+    "serve": (served(""), Mode.SERVE, ""),
+    "offline": ({"generate.py": OFFLINE}, Mode.OFFLINE, ""),
+    "router": (
+        {"run.sh": "vllm-router --service-discovery static --static-backends http://a:8000\n"},
+        Mode.ROUTER,
+        "",
+    ),
+    "router's module": (
+        {"run.sh": "python3 -m vllm_router.app --port 8001 --routing-logic session\n"},
+        Mode.ROUTER,
+        "",
+    ),
+    "sleeping server": (served("--enable-sleep-mode"), Mode.RLHF_SERVER, ""),
+    "transfer": (served('--weight-transfer-config \'{"backend": "nccl"}\''), Mode.RLHF_SERVER, ""),
+    "updated": ({"generate.py": UPDATED}, Mode.RLHF_COLOCATE, ""),
+    "trl server": ({"run.sh": f"trl vllm-serve --model {QWEN}\n"}, Mode.RLHF_SERVER, ""),
+    "trl colocate": (
+        {"train.py": TRAINER.format(mode="colocate", more="")},
+        Mode.RLHF_COLOCATE,
+        "trl",
+    ),
+    "trl beside a server": (
+        {"train.py": TRAINER.format(mode="server", more="")},
+        Mode.RLHF_SERVER,
+        "trl",
+    ),
+    "own loop": ({"train.py": LOOP}, Mode.RLHF_COLOCATE, ""),
+    "swift colocate": (
+        {"run.sh": SWIFT.format(more="--vllm_mode colocate")},
+        Mode.RLHF_COLOCATE,
+        "swift",
+    ),
+    "swift rollout": (
+        {"run.sh": f"swift rollout --model {QWEN} --vllm_tensor_parallel_size 2\n"},
+        Mode.RLHF_SERVER,
+        "swift",
+    ),
+    "swift infer": (
+        {"run.sh": f"swift infer --model {QWEN} --infer_backend vllm\n"},
+        Mode.INTEGRATED,
+        "swift",
+    ),
+    "llamafactory": (
+        {"run.sh": f"llamafactory-cli api --model_name_or_path {QWEN} --infer_backend vllm\n"},
+        Mode.INTEGRATED,
+        "llamafactory",
+    ),
+    "verl": ({"run.sh": VERL.format(name="vllm")}, Mode.RLHF_COLOCATE, "verl"),
+}
+
+
+@pytest.mark.parametrize("case", MODES)
+def test_modes_and_hosts(case: str, tmp_path: Path) -> None:
+    files, mode, host = MODES[case]
+    found = engine(tmp_path, files)
+    assert (found.name, found.mode) == ("vllm", mode)
+    assert (found.host.id if found.host is not None else "") == host
+
+
+def test_another_jobs_engine_keeps_its_parameters_to_itself(tmp_path: Path) -> None:
+    found = engine(tmp_path, {"train.py": TRAINER.format(mode="server", more="")})
+    assert found.is_remote
+    assert not found.option("gpu_memory_utilization").known
+    assert not found.takes("gpu_memory_utilization")
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "value", "written"),
+    [
+        ("trl colocate", "gpu_memory_utilization", 0.3, "vllm_gpu_memory_utilization"),
+        ("trl colocate", "max_num_batched_tokens", 4096, ""),
+        ("verl", "gpu_memory_utilization", 0.6, "actor_rollout_ref.rollout.gpu_memory_utilization"),
+        ("verl", "enable_sleep_mode", True, "actor_rollout_ref.rollout.free_cache_engine"),
+        ("verl", "tensor_parallel_size", 2, ""),
+        ("own loop", "gpu_memory_utilization", 0.4, "gpu_memory_utilization"),
+        ("llamafactory", "max_model_len", 4096, "vllm_maxlen"),
+        ("swift rollout", "tensor_parallel_size", 2, "vllm_tensor_parallel_size"),
+        ("swift infer", "enable_prefix_caching", True, "vllm_enable_prefix_caching"),
+    ],
+)
+def test_hosts_have_names_and_defaults_of_their_own(
+    case: str, name: str, value: Any, written: str, tmp_path: Path
+) -> None:
+    found = engine(tmp_path, MODES[case][0])
+    assert found.option(name).value == value
+    assert not written or list(found.parameters(**{name: value})) == [written]
+
+
+def test_a_parameter_of_the_engine_within_one_of_the_host(tmp_path: Path) -> None:
+    kwargs = '--vllm_engine_kwargs \'{"kv_cache_dtype": "fp8"}\''
+    found = engine(tmp_path / "a", {"run.sh": SWIFT.format(more=f"--vllm_mode colocate {kwargs}")})
+    assert found.option("kv_cache_dtype").value == "fp8"
+    assert engine(tmp_path / "b", MODES["verl"][0]).option("kv_cache_dtype").value == "fp8"
+    api = f"llamafactory-cli api --model_name_or_path {QWEN} --infer_backend vllm"
+    files = {"run.sh": f'{api} --vllm_config \'{{"kv_cache_dtype": "fp8"}}\'\n'}
+    assert engine(tmp_path / "c", files).option("kv_cache_dtype").value == "fp8"
+
+
+def none_of(root: Path, files: Mapping[str, str]) -> Optional[Engine]:
+    return next((e for run in runs_of(root, files) if (e := engine_of(run)) is not None), None)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"run.sh": f"swift infer --model {QWEN}\n"},
+        {"run.sh": SWIFT.format(more="").replace("--use_vllm true", "--use_vllm false")},
+        {"train.py": TRAINER.format(mode="colocate", more="").replace("=True", "=False")},
+        {"run.sh": f"llamafactory-cli api --model_name_or_path {QWEN}\n"},
+        {"run.sh": VERL.format(name="hf")},
+    ],
+)
+def test_runs_without_an_engine(files: Mapping[str, str], tmp_path: Path) -> None:
+    assert none_of(tmp_path, files) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "mode"),
+    [
+        ({"run.sh": f"python -m sglang.launch_server --model-path {QWEN} --tp 2\n"}, Mode.SERVE),
+        ({"run.sh": VERL.format(name="sglang")}, Mode.RLHF_COLOCATE),
+        (
+            {"run.sh": f"swift infer --model {QWEN} --infer_backend sglang\n"},
+            Mode.INTEGRATED,
+        ),
+    ],
+)
+def test_sglang_is_told_by_the_same_signs(
+    files: Mapping[str, str], mode: Mode, tmp_path: Path
+) -> None:
+    found = engine(tmp_path, files)
+    assert (found.name, found.mode) == ("sglang", mode)
