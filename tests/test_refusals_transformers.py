@@ -632,3 +632,73 @@ def test_tf32_needs_ampere(tmp_path: Path) -> None:
         files = {"train.py": PROGRAM, "train.slurm": job.format(gpu, arguments)}
         found = findings(runs_of(tmp_path / name, files), "GPU024")
         assert len(found) == count, name
+
+
+# --- values of another kind -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("refused", "taken", "instruction"),
+    [
+        ("save_steps='500'", "save_steps=500", "write 500 for save_steps, without quotation marks"),
+        (
+            "save_steps=[5, 6]",
+            "save_steps=[5, 6], save_strategy='no'",
+            "give save_steps one number",
+        ),
+        ("eval_strategy='steps', eval_steps='9'", "eval_steps='9'", "write 9 for eval_steps"),
+        ("learning_rate='5e-5'", "learning_rate=5e-5", "write 5.0e-5 for learning_rate"),
+        ("num_train_epochs='3'", "num_train_epochs='3', max_steps=9", "write 3 for num_train"),
+        ("warmup_steps='5%'", "warmup_steps=5", "write a number for warmup_steps"),
+        ("ddp_timeout='1800'", "ddp_timeout=1800", "write 1800 for ddp_timeout"),
+        ("weight_decay='<wd>', max_steps='9'", "weight_decay='<wd>'", "write 9 for max_steps"),
+        ("fp16='false', bf16=True", "fp16='', bf16=True", "keep fp16 or bf16"),
+        ("lr_scheduler_kwargs='a=1'", "lr_scheduler_kwargs='{\"last_epoch\": 5}'", "give lr_sched"),
+        (
+            "lr_scheduler_kwargs='a=1'",
+            "lr_scheduler_kwargs='a=1', lr_scheduler_type='constant'",
+            "give lr_scheduler_kwargs a mapping",
+        ),
+    ],
+)
+def test_texts_and_lists_are_no_numbers(refused: str, taken: str, instruction: str) -> None:
+    (message,) = messages(refused, transformers=NEW)
+    assert message.startswith(instruction)
+    assert messages(taken, transformers=NEW) == []
+
+
+@pytest.mark.parametrize("value", ["[]", "True", "{'a': 1}", "7"])
+def test_an_output_directory_is_a_path(value: str) -> None:
+    source = HEAD + "TrainingArguments(output_dir={})\n"
+    (found,) = findings(runs_alone(source.format(value), transformers=NEW), "GPU024")
+    assert found.message.startswith("give output_dir the path of a folder")
+    assert findings(runs_alone(source.format("Path('a')"), transformers=NEW), "GPU024") == []
+
+
+READS = """\
+{}
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+cfg = {}(open("args.yaml"))
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+Trainer(model, TrainingArguments(**cfg), train_dataset=data).train()
+"""
+
+
+def of_file(root: Path, head: str, load: str, text: str) -> list[tuple[str, str]]:
+    files = {"train.py": READS.format(head, load), "args.yaml": f"output_dir: out\n{text}\n"}
+    found = findings(runs_of(root, files), "GPU024")
+    return [(str(one.location), one.message) for one in found]
+
+
+def test_a_float_without_a_point_is_a_text_to_pyyaml(tmp_path: Path) -> None:
+    plain = ("import yaml", "yaml.safe_load")
+    ((place, message),) = of_file(tmp_path / "a", *plain, "learning_rate: 2e-5")
+    assert place.startswith("args.yaml:2")
+    assert message.startswith("write 2.0e-5 for learning_rate: 2e-5 is a text (to PyYAML")
+    assert of_file(tmp_path / "b", *plain, "learning_rate: 2.0e-5") == []
+
+
+def test_omegaconf_reads_it_as_a_number(tmp_path: Path) -> None:
+    road = ("from omegaconf import OmegaConf", "OmegaConf.load")
+    assert of_file(tmp_path, *road, "learning_rate: 2e-5") == []

@@ -54,6 +54,7 @@ LATER: tuple[Reason, ...] = (
         r"python starts one process that belongs|log_level(_replica)? one of",
         "transformers/trainer.py, Trainer.__init__",
     ),
+    Reason(r"where the Trainer reckons with it", "transformers/trainer.py, torch/optim"),
     Reason(r"give min_lr or min_lr_rate", "transformers/optimization.py"),
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),
     Reason(r"has to know which modules it is for", "transformers/trainer_optimizer.py"),

@@ -10,12 +10,14 @@ from flake8_gpu_training.frameworks.refusals.transformers import (
     sharded,
     trainer,
     training,
+    values,
 )
 
 REFUSALS: tuple[Refusal, ...] = (
     *arguments.REFUSALS,
     *sharded.REFUSALS,
     *training.REFUSALS,
+    *values.REFUSALS,
     *trainer.REFUSALS,
     *quantization.REFUSALS,
     *generation.REFUSALS,

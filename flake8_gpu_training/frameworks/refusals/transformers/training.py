@@ -19,7 +19,7 @@ _SCHEDULES = "training stops as it starts, where the Trainer makes its scheduler
 # --- whether a Trainer trains at all --------------------------------------------------------
 
 
-def _trains(options: Options) -> None:
+def trains(options: Options) -> None:
     """Raises UndecidedError where nothing in sight starts the training of a Trainer."""
     run = options.run
     if run.kind is not RunKind.TRAIN:
@@ -51,18 +51,18 @@ def _trainers(run: Run) -> frozenset[str]:
 
 
 def _loads_nothing(options: Options) -> bool:
-    _trains(options)
+    trains(options)
     size = options["per_device_train_batch_size"]
     return isinstance(size, int) and size <= 0
 
 
 def _works_backwards(options: Options) -> bool:
-    _trains(options)
+    trains(options)
     return bool(options["dataloader_num_workers"] < 0)
 
 
 def _fetches_backwards(options: Options) -> bool:
-    _trains(options)
+    trains(options)
     ahead = options["dataloader_prefetch_factor"]
     return ahead is not None and ahead < 0 and options["dataloader_num_workers"] > 0
 
@@ -75,7 +75,7 @@ _LOADER = "torch/utils/data, DataLoader.__init__ and BatchSampler.__init__"
 def _builds(options: Options, what: str) -> None:
     """Raises UndecidedError where no Trainer trains, or where it may be given its ``optimizer`` or
     ``scheduler``."""
-    _trains(options)
+    trains(options)
     run = options.run
     if run.deepspeed is not None and run.deepspeed.get(what) is not None:
         raise UndecidedError(what)
@@ -182,6 +182,12 @@ def _strangers(options: Options) -> tuple[str, ...]:
     taken = _TAKES.get(str(options["lr_scheduler_type"]))
     given = options.mapping("lr_scheduler_kwargs") if taken is not None else {}
     return tuple(key for key in given if isinstance(key, str) and key not in (taken or ()))
+
+
+def _is_no_mapping(options: Options) -> bool:
+    given = options["lr_scheduler_kwargs"]
+    takes = _schedule(options) not in ("constant", "constant_with_warmup")
+    return takes and isinstance(given, str) and bool(given) and not given.startswith("{")
 
 
 def _gives_strangers(options: Options) -> bool:
@@ -294,6 +300,20 @@ REFUSALS: tuple[Refusal, ...] = (
         stops=_OPTIMIZES,
         groups=GROUPS,
         since="4.39.3",
+    ),
+    Refusal(
+        "schedule-arguments-no-mapping",
+        "transformers/optimization.py, get_scheduler",
+        ("lr_scheduler_kwargs",),
+        _is_no_mapping,
+        Text(
+            'lr_scheduler_kwargs 写成映射，如 {{"num_cycles": 1}}',
+            'give lr_scheduler_kwargs a mapping, such as {{"num_cycles": 1}}',
+        ),
+        Text("{lr_scheduler_kwargs} 不是映射", "{lr_scheduler_kwargs} is none"),
+        stops=_SCHEDULES,
+        groups=GROUPS,
+        since="4.38.2",
     ),
     Refusal(
         "cosine-without-floor",
