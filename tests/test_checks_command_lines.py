@@ -47,7 +47,10 @@ def told(root: Path, flags: str, script: str = SCRIPT, parse: str = "parse_args(
     ("flags", "instruction"),
     [
         ("--data d --amq", "write --amp: train.py has no argument --amq"),
-        ("--data d --zeta 4", "drop --zeta: train.py has no argument --zeta"),
+        (
+            "--data d --zeta 4",
+            "drop --zeta (there is --lr, --arch, --data, --amp, --gpus): train.py has no argument",
+        ),
         ("--data d e", "remove 'e' or quote the value"),
         ("--lr 0.2", "add --data with its value"),
         ("--data --amp", "give --data a value or remove it"),

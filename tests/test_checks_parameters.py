@@ -39,7 +39,7 @@ def of_trainer(arguments: str, **versions: str) -> list[str]:
 
 def test_a_misspelt_flag_is_told_with_its_real_name(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, "--gradient_acumulation_steps 2")
-    assert found.startswith("GPU005 write gradient_accumulation_steps: ms-swift 4.6.0 has no ")
+    assert found.startswith("GPU005 write --gradient_accumulation_steps: ms-swift 4.6.0 has no ")
 
 
 def test_a_unique_beginning_of_a_flag_is_the_flag(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_ignored_errors_and_ray_leave_it_open(tmp_path: Path) -> None:
 
 def test_an_unread_tail_of_arguments_hides_nothing_that_is_written(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, '--lora_rnk 8 "$@"')
-    assert found.startswith("GPU005 write lora_rank:")
+    assert found.startswith("GPU005 write --lora_rank:")
 
 
 def test_a_misspelt_keyword_is_told_with_the_constructor(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_what_is_older_than_the_tables_is_not_unknown(command: str, tmp_path: Pa
 
 def test_a_name_of_transformers_is_translated_for_swift(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, "--attn_implementation flash_attention_2")
-    assert found.startswith("GPU006 write attn_impl=flash_attn: attn_implementation is a ")
+    assert found.startswith("GPU006 write --attn_impl flash_attn: attn_implementation is a ")
 
 
 def test_a_flag_of_another_command_is_named(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_flag_of_another_command_is_named(tmp_path: Path) -> None:
 
 def test_a_pinned_version_that_dropped_a_name(tmp_path: Path) -> None:
     (found,) = of_trainer('evaluation_strategy="epoch"', transformers="4.57.6")
-    assert found.startswith("GPU007 write eval_strategy: Transformers 4.57.6 has it no more")
+    assert found.startswith("GPU007 write eval_strategy: Transformers 4.57.6 no longer has")
 
 
 def test_a_pinned_version_that_still_has_a_name() -> None:
@@ -173,7 +173,7 @@ def test_without_a_pin_the_message_offers_one(tmp_path: Path) -> None:
     (found,) = findings(runs, "GPU007")
     assert found.priority is not None
     assert found.priority.value == "medium"
-    assert found.message.startswith("write tuner_type, or pin ms-swift<4.1: ms-swift 4.6.0, the ")
+    assert found.message.startswith("write --tuner_type, or pin ms-swift<4.1: ms-swift 4.6.0, the ")
 
 
 def test_an_upper_bound_names_the_version_at_hand(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_pinned_base_names_the_version_of_what_builds_on_it(tmp_path: Path) ->
     script += "SFTTrainer(model, args=SFTConfig(max_seq_length=512)).train()\n"
     pinned = {"train.py": script, "requirements.txt": "trl==1.10.0\ntransformers==5.0.0\n"}
     (found,) = messages(tmp_path, pinned)
-    assert found.startswith("GPU007 write max_length: TRL 1.10.0 has it no more")
+    assert found.startswith("GPU007 write max_length: TRL 1.10.0 no longer has")
 
 
 def test_a_guarded_name_is_left_alone() -> None:
@@ -240,7 +240,7 @@ def test_megatron_s_arguments_in_llamafactory_are_left_alone(tmp_path: Path) -> 
 
 def test_a_truth_value_that_is_none(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, "--packing 2")
-    assert found.startswith("GPU008 give packing true or false")
+    assert found.startswith("GPU008 give --packing true or false")
 
 
 def test_a_bare_no_in_yaml_is_false(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_the_command_of_trl_takes_its_classes_and_the_launcher(tmp_path: Path) -
 
 def test_the_command_of_trl_refuses_what_nobody_knows(tmp_path: Path) -> None:
     (found,) = of_trl(tmp_path, "--lora_alhpa 32")
-    assert found.startswith("GPU005 write lora_alpha: TRL 1.16.0 has no parameter lora_alhpa")
+    assert found.startswith("GPU005 write --lora_alpha: TRL 1.16.0 has no parameter lora_alhpa")
 
 
 def test_a_file_of_trl_is_read_as_its_flags(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_a_key_that_accelerate_does_not_know(tmp_path: Path) -> None:
     }
     found = messages(tmp_path, files)
     assert [one.partition(":")[0] for one in found] == [
-        "GPU005 write num_processes",
+        "GPU005 write --num_processes",
         "GPU005 write mixed_precision",
     ]
 
@@ -342,9 +342,9 @@ def test_a_script_takes_the_fields_of_its_classes(tmp_path: Path) -> None:
 
 def test_a_script_refuses_what_none_of_its_classes_has(tmp_path: Path) -> None:
     (found,) = of_own(tmp_path, "--per_device_train_batchsize 4")
-    assert found.startswith("GPU005 write per_device_train_batch_size: ")
+    assert found.startswith("GPU005 write --per_device_train_batch_size: ")
     (former,) = of_own(tmp_path, "--evaluation_strategy steps")
-    assert former.startswith("GPU007 write eval_strategy: Transformers 4.57.6 has it no more")
+    assert former.startswith("GPU007 write --eval_strategy: Transformers 4.57.6 no longer has")
 
 
 def test_a_script_that_returns_what_it_does_not_know_takes_anything(tmp_path: Path) -> None:
@@ -422,13 +422,13 @@ def test_keys_that_become_flags_may_be_cut_short(tmp_path: Path) -> None:
 
 def test_a_percentage_is_no_number(tmp_path: Path) -> None:
     (found,) = of_swift(tmp_path, "--weight_decay 5%")
-    assert found.startswith("GPU008 give weight_decay a number")
+    assert found.startswith("GPU008 give --weight_decay a number")
 
 
 @pytest.mark.parametrize("value", ["''", "'[]'", "'{\"value\": 1}'"])
 def test_nothing_and_containers_are_no_number(tmp_path: Path, value: str) -> None:
     (found,) = of_swift(tmp_path, f"--max_length {value}")
-    assert found.startswith("GPU008 give max_length a whole number")
+    assert found.startswith("GPU008 give --max_length a whole number")
 
 
 @pytest.mark.parametrize("value", ["'[LENGTH]'", "'{length}'", "'<length>'", "'%(length)s'"])
@@ -457,13 +457,13 @@ def test_the_parser_of_an_imported_module_is_not_that_of_the_script(tmp_path: Pa
 def test_the_parser_of_trl_takes_the_word_none(tmp_path: Path) -> None:
     assert of_trl(tmp_path / "trl", "--dataloader_prefetch_factor None") == []
     (found,) = of_swift(tmp_path / "swift", "--dataloader_prefetch_factor None")
-    assert found.startswith("GPU008 give dataloader_prefetch_factor a whole number")
+    assert found.startswith("GPU008 give --dataloader_prefetch_factor a whole number")
 
 
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ("--log_level warnng", "GPU009 write log_level=warning"),
+        ("--log_level warnng", "GPU009 write --log_level warning"),
         ("--debug underflow", "GPU009 choose one of underflow_overflow"),
         ("--debug underflow_overflow", ""),
         ("--log_level_replica passive", ""),
@@ -489,7 +489,7 @@ def test_a_family_of_models_is_no_path_of_one(tmp_path: Path) -> None:
     )
     command = "python train.py --model_type vit_mae --output_dir out\n"
     (found,) = messages(tmp_path, {"train.py": script, "train.sh": command})
-    assert found.startswith("GPU006 drop model_type: ")
+    assert found.startswith("GPU006 drop --model_type: ")
 
 
 # --- constructors of trainers ---
@@ -516,8 +516,8 @@ def of_sft(arguments: str, **versions: str) -> list[str]:
 def test_what_moved_out_of_a_trainer_is_given_to_its_arguments(name: str) -> None:
     (found,) = of_sft(f"{name}=value", trl="0.13.0")
     assert found == (
-        f"GPU007 move {name} into SFTConfig: TRL 0.13.0 has it no more (the last was 0.12.2), "
-        "and SFTTrainer raises TypeError"
+        f"GPU007 move {name} into SFTConfig: TRL 0.13.0 no longer has {name} (the last was "
+        "0.12.2), and SFTTrainer raises TypeError"
     )
     assert of_sft(f"{name}=value", trl="0.12.2") == []
 
@@ -546,7 +546,7 @@ def test_without_a_pin_an_older_release_would_take_it() -> None:
 
 def test_the_tokenizer_of_a_trainer_is_a_processing_class() -> None:
     (found,) = of_sft("tokenizer=tok", trl="0.16.0")
-    assert found.startswith("GPU007 write processing_class: TRL 0.16.0 has it no more ")
+    assert found.startswith("GPU007 write processing_class: TRL 0.16.0 no longer has")
     for version in ("0.11.4", "0.13.0", "0.15.2"):
         assert of_sft("tokenizer=tok", trl=version) == []  # some take it for processing_class
 
@@ -634,3 +634,71 @@ def test_unsloth_in_another_file_of_the_run_replaces_the_trainers(tmp_path: Path
         "requirements.txt": "trl==0.17.0\n",
     }
     assert messages(tmp_path, files) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "version", "instruction"),
+    [
+        (
+            "--max-model-len abc",
+            "0.33.0",
+            "give --max-model-len a whole number like 4096, 4k or 4K",
+        ),
+        ("--max-model-len 25.6K", "0.33.0", "write --max-model-len 25.6k"),
+        ("--max_model_len 4kb", "0.33.0", "give --max_model_len a whole number"),
+        ("--max-model-len 4k", "0.33.0", ""),
+        ("--max-model-len 1M", "0.8.5.post1", ""),
+        ("--max-model-len 25.6k", "0.33.0", ""),
+        ("--max-model-len auto", "0.33.0", ""),
+        ("--max-model-len -1", "0.33.0", ""),
+        ("--max-model-len auto", "0.10.2", "give --max-model-len a whole number"),
+        ("--max-model-len 4k", "0.7.3", "give --max-model-len a whole number"),
+        ("--max-model-len $LENGTH", "0.33.0", ""),
+        ("--max-model-len <length>", "0.33.0", ""),
+        ("--max-num-batched-tokens 8x", "0.33.0", "give --max-num-batched-tokens a whole number"),
+        ("--max-num-batched-tokens auto", "0.33.0", "give --max-num-batched-tokens a whole num"),
+        ("--max-num-batched-tokens 8k", "0.33.0", ""),
+    ],
+)
+def test_numbers_with_a_suffix(tmp_path: Path, flag: str, version: str, instruction: str) -> None:
+    files = {"serve.sh": f"vllm serve org/m {flag}\n", "requirements.txt": f"vllm=={version}\n"}
+    found = [one.message for one in findings(runs_of(tmp_path, files), "GPU008")]
+    assert len(found) == bool(instruction)
+    assert all(one.startswith(instruction) and "refuses to start" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("version", "number"), [("0.9.2", 0), ("0.10.2", 0), ("0.20.2", 1), ("0.33.0", 0)]
+)
+def test_a_flag_of_the_server_that_went_and_came_back(
+    tmp_path: Path, version: str, number: int
+) -> None:
+    files = {"serve.sh": "vllm serve org/m --disable-log-requests\n"}
+    files["requirements.txt"] = f"vllm=={version}\n"
+    found = [one.message for one in findings(runs_of(tmp_path, files), "GPU007")]
+    assert len(found) == number
+    assert all("--enable-log-requests" in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("flags", "instruction"),
+    [
+        ("--max-num-sequence 4 --nothing-alike 1", "write --max-num-seqs"),
+        ("--gpu-memory-limit 0.9", "drop --gpu-memory-limit (there is --gpu-memory-utilization"),
+        ("--zzzz 1", "drop --zzzz: "),
+    ],
+)
+def test_flags_that_there_are_stand_behind_one_that_is_not_known(
+    tmp_path: Path, flags: str, instruction: str
+) -> None:
+    files = {"serve.sh": f"vllm serve org/m {flags}\n", "requirements.txt": "vllm==0.33.0\n"}
+    found = findings(runs_of(tmp_path, files), "GPU005")
+    assert found[0].message.startswith(instruction), found[0].message
+
+
+def test_a_flag_is_spelled_with_the_dashes_that_the_user_writes(tmp_path: Path) -> None:
+    for number, flag in enumerate(("--lora_rnk", "--lora-rnk")):
+        files = {"train.sh": f"swift sft --model org/m {flag} 8\n"}
+        (found,) = findings(runs_of(tmp_path / str(number), files), "GPU005")
+        assert found.message.startswith(f"write {flag[:-3]}rank: ")
+        assert "has no parameter lora_rnk" in found.message

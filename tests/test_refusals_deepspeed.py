@@ -358,7 +358,7 @@ def test_a_rule_that_an_older_release_lacks_is_of_medium_priority(tmp_path: Path
     ("config", "mend"),
     [
         (zero(stage=2, overlap_com=True), "write overlap_comm"),
-        (zero(stage=2, bucket=1), "drop bucket"),
+        (zero(stage=2, bucket=1), "drop bucket (there is reduce_bucket_size)"),
         (zero(stage=3, offload_param={"device": "cpu", "pin_memry": True}), "write pin_memory"),
         (section("fp16", enabled=True, loss_scale_win=1), "write loss_scale_window"),
         ({**AUTO, "gradient_cliping": 1.0}, "write gradient_clipping"),
@@ -506,7 +506,7 @@ def test_flags_that_are_not_known_are_not_told(unsure: str, tmp_path: Path) -> N
 
 def test_a_flag_that_the_launcher_does_not_know(tmp_path: Path) -> None:
     (message,) = launched(tmp_path, "--num_gpu=4 --includes=h1", "GPU005")
-    assert message.startswith("write include: DeepSpeed 0.19.8 has no parameter includes")
+    assert message.startswith("write --include: DeepSpeed 0.19.8 has no parameter includes")
 
 
 def test_a_type_that_an_older_release_lacks_is_of_medium_priority(tmp_path: Path) -> None:

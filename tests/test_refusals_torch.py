@@ -497,5 +497,5 @@ def test_commands_that_may_be_right(unsure: str, tmp_path: Path) -> None:
 
 def test_a_flag_that_torchrun_does_not_know(tmp_path: Path) -> None:
     (message,) = launched(tmp_path / "a", "--nproc_per_nodes=4", "GPU005")
-    assert message.startswith("write nproc_per_node: PyTorch 2.8.0 has no parameter")
+    assert message.startswith("write --nproc_per_node: PyTorch 2.8.0 has no parameter")
     assert launched(tmp_path / "b", "--nproc-per=4 --use_env", "GPU005") == []

@@ -113,11 +113,11 @@ def test_a_model_must_be_named(tmp_path: Path) -> None:
 
 def test_flags_of_a_script_out_of_sight(tmp_path: Path) -> None:
     (message,) = told(tmp_path / "a", "--train_batch_sise=1", code="GPU005")
-    assert message.startswith("write train_batch_size")
+    assert message.startswith("write --train_batch_size")
     # What is like no flag may be one of a newer script.
     assert told(tmp_path / "b", "--motion_bucket 127", code="GPU005") == []
     (message,) = told(tmp_path / "c", "--max_train_steps=1e4", code="GPU008")
-    assert message.startswith("write max_train_steps=10000")
+    assert message.startswith("write --max_train_steps 10000")
     assert told(tmp_path / "d", "--max_train_steps=10000", code="GPU008") == []
 
 

@@ -353,14 +353,14 @@ def test_rules_of_the_command_line_stay_silent_where_more_is_given(tmp_path: Pat
 @pytest.mark.parametrize(
     ("flags", "code", "message"),
     [
-        ("--max-model-length 4096", "GPU005", "write max_model_len"),
+        ("--max-model-length 4096", "GPU005", "write --max-model-len"),
         ("--max_model_len 4096", "GPU005", ""),
         ("--no-enable-prefix-caching", "GPU005", ""),
         ("--disable-log-requests", "GPU007", ""),
         ("--compilation-config.mode 3", "GPU005", ""),
         ("--max-model-len 32k --max-num-batched-tokens 1K", "GPU008", ""),
-        ("--max-num-seqs 1e3", "GPU008", "write max_num_seqs=1000"),
-        ("--port 80a", "GPU008", "give port a whole number"),
+        ("--max-num-seqs 1e3", "GPU008", "write --max-num-seqs 1000"),
+        ("--port 80a", "GPU008", "give --port a whole number"),
         ("--dtype fp16", "GPU009", "choose one of auto, half, float16"),
         ("--dtype float16", "GPU009", ""),
         ("--max-num-seqs 8 --max-num-seqs 16", "GPU023", "remove one of the two"),

@@ -153,6 +153,32 @@ CASES = [
         "drop --moe-backend",
     ),
     ("no-length", "--max-model-len 0", "--max-model-len 4096", "set --max-model-len above 0"),
+    (
+        "no-memory-share",
+        "--gpu-memory-utilization 0",
+        "--gpu-memory-utilization 0.9",
+        "set --gpu-memory-utilization to more than 0, like 0.9: 0 is out of range",
+    ),
+    ("cpu-offload", "--cpu-offload-gb=-1", "--cpu-offload-gb 10", "set --cpu-offload-gb to 0"),
+    ("no-sequences", "--max-num-seqs 0", "--max-num-seqs 1", "set --max-num-seqs to 1 or more"),
+    (
+        "no-batched-tokens",
+        "--max-num-batched-tokens 0k",
+        "--max-num-batched-tokens 8k",
+        "set --max-num-batched-tokens to 1 or more",
+    ),
+    ("no-stream", "--stream-interval 0", "--stream-interval 4", "set --stream-interval to 1"),
+    (
+        "no-adapters",
+        "--enable-lora --max-loras 0",
+        "--enable-lora --max-loras 1",
+        "set --max-loras to 1 or more",
+    ),
+    ("no-ranks", "--tensor-parallel-size 0", "--tensor-parallel-size 1", "set --tensor-parallel"),
+    ("no-stages", "--pipeline-parallel-size 0", "--pipeline-parallel-size 1", "set --pipeline-p"),
+    ("no-replicas", "--data-parallel-size 0", "--data-parallel-size 1", "set --data-parallel-s"),
+    ("no-nodes", "--nnodes 0", "--nnodes 1", "set --nnodes to 1 or more"),
+    ("node-rank", "--node-rank=-1", "--node-rank 0", "set --node-rank to 0 or more"),
     ("grpc-twice", "--grpc", "", "drop --grpc", f"{PORT} 5000"),
     ("grpc-headless", "--headless", "", "drop --headless", f"{PORT} 5000"),
     (
@@ -199,6 +225,23 @@ def test_a_case(tmp_path: Path, case: tuple[str, ...]) -> None:
     assert not [one for one in old if one.startswith(instruction)]
 
 
+@pytest.mark.parametrize("version", ["", "0.6.6.post1", "0.10.2"])
+@pytest.mark.parametrize(("share", "number"), [("1.5", 1), ("90", 1), ("1.0", 0), ("$SHARE", 0)])
+def test_a_share_of_the_memory(tmp_path: Path, version: str, share: str, number: int) -> None:
+    found = told(tmp_path, f"--gpu-memory-utilization {share}", version)
+    begins = [one.startswith("set --gpu-memory-utilization to a share above 0") for one in found]
+    assert begins == [True] * number
+
+
+def test_a_share_of_the_memory_of_an_engine(tmp_path: Path) -> None:
+    script = "from vllm import LLM\n\nllm = LLM('org/m', gpu_memory_utilization={})\n"
+    for share, number in ((1.2, 1), (0.95, 0)):
+        files = {"g.py": script.format(share) + "print(llm.generate('a'))\n"}
+        found = findings(runs_of(tmp_path / str(share), files), "GPU024")
+        told_of = "set gpu_memory_utilization to a share above 0 and up to 1"
+        assert [one.message[: len(told_of)] for one in found] == [told_of] * number
+
+
 def test_nodes_of_an_engine(tmp_path: Path) -> None:
     script = "from vllm import LLM\n\nllm = LLM('m', numa_bind=True, numa_bind_nodes={})\n"
     for nodes, number in (("[0, -1]", 1), ("[]", 1), ("[0, 1]", 0), ("nodes()", 0)):
@@ -208,5 +251,5 @@ def test_nodes_of_an_engine(tmp_path: Path) -> None:
 
 
 def test_each_rule_has_a_case() -> None:
-    named = {f"vllm-{case[0]}" for case in CASES} | {"vllm-numa-nodes"}
+    named = {f"vllm-{case[0]}" for case in CASES} | {"vllm-numa-nodes", "vllm-memory-share"}
     assert {rule.name for rule in ALIKE} == named

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Optional
@@ -27,6 +29,8 @@ from flake8_gpu_training.runs.model import Run, once_per_run
 from flake8_gpu_training.runs.settings import document_settings
 
 _EDITED = (".yaml", ".yml", ".json")
+PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$]|%.|your|xx|\.\.\.|^$")
+"""What stands for a value that the user is to fill in."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,14 @@ class Written:
             return "bash"
         ending = self.location.path.rpartition(".")[2]
         return _LANGUAGES.get(ending, "yaml") if self.is_key else "python"
+
+    def typed(self, name: str) -> str:
+        """A parameter's name as it would be typed here: its own as it stands, another one as a
+        flag with the same dashes or underscores."""
+        if name == self.name or not self.is_flag:
+            return (self.raw or name) if name == self.name else name
+        is_dashed = "-" in self.raw[2:] and "_" not in self.raw
+        return f"--{name.replace('_', '-') if is_dashed else name}"
 
     def spelled(self, name: str, value: str) -> str:
         """A name with a value as it is written here."""
@@ -354,6 +366,24 @@ def _of_positions(call: Call) -> Iterator[Written]:
         yield _argument(call, name, argument)
 
 
+_CLOSE = 0.5
+"""How much a name must agree with an unknown one to be worth a look (difflib's ratio)."""
+
+
+def alike(name: str, names: Iterable[str], most: int) -> list[str]:
+    """The names most like one that is not known, those that share a word with it first."""
+    words = _words(name)
+    near = difflib.get_close_matches(name, list(names), 4 * most, _CLOSE)
+    return sorted(near, key=lambda one: not words & _words(one))[:most]
+
+
+_FILLERS = frozenset("no use enable disable is the of to per size num".split())  # noqa: SIM905
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(name.strip("-").replace("-", "_").split("_")) - _FILLERS
+
+
 def value_text(value: Any) -> str:
     """A value as a message names it."""
     if isinstance(value, bool):
@@ -366,12 +396,12 @@ def renaming(written: Written, ours: Mapping[str, Any]) -> Optional[Change]:
     if len(ours) != 1:
         return None
     (name, value), old = next(iter(ours.items())), written.setting
-    lead = "--" if written.is_flag else ""
-    edits = [_renamed(written, f"{lead}{name}")] if written.raw else []
+    typed = written.typed(name)
+    edits = [_renamed(written, typed)] if written.raw else []
     language = written.language
     same = value is old.value or (known(value) and known(old.value) and value == old.value)
     shown = old.text if same and not _is_quoted(written) else _spelled(language, value)
-    text = written.spelled(f"{lead}{name}", shown).rstrip()
+    text = written.spelled(typed, shown).rstrip()
     if not same:
         if old.value_location is None or not old.text:
             return Change(language, text)

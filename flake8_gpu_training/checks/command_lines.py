@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from flake8_gpu_training.checks._faults import Fault, judge_of
-from flake8_gpu_training.checks._written import Use, Written, uses, value_text
+from flake8_gpu_training.checks._written import Use, Written, alike, uses, value_text
 from flake8_gpu_training.checks.base import Change, Check, Edit, Example, Impact, Priority
 from flake8_gpu_training.facts import Location, known
 from flake8_gpu_training.frameworks.tables import Parameter
@@ -68,7 +68,7 @@ def _unknown(word: RefusedWord) -> Fault:
             Text(f"删除 {name}，或给所属的值加引号", f"remove {name!r} or quote its value"),
         )
     near = difflib.get_close_matches(name, word.known, 1, _ALIKE)
-    mend = f"write {near[0]}" if near else f"drop {name}"
+    mend = f"write {near[0]}" if near else f"drop {name}{_there_are(name, word)}"
     change = None
     if near:
         change = Change("bash", near[0], (Edit(word.location, name, near[0]),))
@@ -79,6 +79,21 @@ def _unknown(word: RefusedWord) -> Fault:
         Text(f"改为 {near[0]}" if near else f"删除 {name}", mend),
         change,
     )
+
+
+_FEW = 8
+"""Flags of a parser that are all named."""
+_SOME = 3
+"""Flags that are named of more."""
+
+
+def _there_are(name: str, word: RefusedWord) -> str:
+    """The flags that the parser has: all where they are few, else those most alike."""
+    long = [flag for flag in word.known if flag.startswith("--") and flag != "--help"]
+    if not long:
+        return ""
+    named = long if len(long) <= _FEW else alike(name, long, _SOME)
+    return f" (there is {', '.join(named)})" if named else ""
 
 
 def _missing(run: Run, word: RefusedWord) -> Fault:

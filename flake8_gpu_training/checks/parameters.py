@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._faults import Fault, judge_of
-from flake8_gpu_training.checks._written import Use, Written, renaming, uses, value_text
+from flake8_gpu_training.checks._numbers import unread
+from flake8_gpu_training.checks._written import (
+    PLACEHOLDER,
+    Use,
+    Written,
+    alike,
+    renaming,
+    uses,
+    value_text,
+)
 from flake8_gpu_training.checks.base import (
     Change,
     Check,
@@ -24,6 +32,7 @@ from flake8_gpu_training.frameworks.accepted import TITLES, History, Part, is_tr
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.former_names import Former, former
 from flake8_gpu_training.frameworks.pydantic_values import is_refused
+from flake8_gpu_training.frameworks.readable_numbers import is_readable
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
@@ -114,11 +123,11 @@ def _unknown_settings(run: Run) -> Iterator[Fault]:
             change, mend, action = None, moving.en, moving
         elif near:
             change = renaming(one.written, {near[0]: one.written.setting.value})
-            mend = f"write {near[0]}"
-            action = Text(f"改为 {near[0]}", f"write {near[0]}")
+            mend = f"write {one.written.typed(near[0])}"
+            action = Text(f"改为 {one.written.typed(near[0])}", mend)
         else:
-            change, mend = None, f"drop {name}"
-            action = Text(f"删除 {name}", f"drop {name}")
+            change, mend = None, f"drop {one.written.typed(name)}{_there_are(one)}"
+            action = Text(f"删除 {one.written.typed(name)}", mend)
         yield Fault(
             one.written.location,
             f"{mend}: {title} has no parameter {name}, and {one.use.refuses}",
@@ -165,6 +174,17 @@ def _near(one: _Unknown) -> list[str]:
     if near == [name[len("no_") :]] or (near and _is_given(one, near[0])):
         return []  # it would say the opposite, or stand twice
     return near
+
+
+_SOME = 3
+"""Parameters that a message names where none is meant for sure."""
+
+
+def _there_are(one: _Unknown) -> str:
+    """Parameters that share words with an unknown name, for the user to choose from."""
+    taken = dict.fromkeys(p.name for p in one.use.accepted.parameters.values())
+    near = alike(one.written.name, taken, _SOME)
+    return f" (there is {', '.join(map(one.written.typed, near))})" if near else ""
 
 
 def _is_given(one: _Unknown, name: str) -> bool:
@@ -240,10 +260,8 @@ def _foreign_settings(run: Run) -> Iterator[Fault]:
         name, title = one.written.name, one.title
         ours = _ours(run, one)
         change = renaming(one.written, ours) if ours else None
-        told = ", ".join(f"{key}={value_text(value)}" for key, value in ours.items())
-        if not all(known(value) for value in ours.values()):
-            told = ", ".join(ours)
-        mend = f"write {told}" if ours else f"drop {name}"
+        told = _as_written(one.written, ours)
+        mend = f"write {told}" if ours else f"drop {one.written.typed(name)}"
         if (
             not ours
             and one.owner in _COMMANDS.get(one.use.accepted.parts[0].distribution, {}).values()
@@ -258,6 +276,17 @@ def _foreign_settings(run: Run) -> Iterator[Fault]:
             Text(f"改为 {told}" if ours else f"删除 {name}", mend),
             change,
         )
+
+
+def _as_written(written: Written, ours: Mapping[str, Any]) -> str:
+    """Parameters with their values, where these are known, as a message names them."""
+    names = {written.typed(key): value for key, value in ours.items()}
+    join = " " if written.is_flag else "="
+    if not all(known(value) for value in ours.values()):
+        return ", ".join(names)
+    return (join if join == " " else ", ").join(
+        f"{key}{join}{value_text(value)}" for key, value in names.items()
+    )
 
 
 _FAMILIES = frozenset({"model_type"})
@@ -302,8 +331,9 @@ def _too_new(one: _Unknown, history: History) -> Fault:
     package = TITLES[part.distribution]
     return Fault(
         one.written.location,
-        f"install {part.distribution}>={history.first} or drop {name}: {package} knows it from "
-        f"{history.first} on, {part.at_hand.version} is asked for and {one.use.refuses}",
+        f"install {part.distribution}>={history.first} or drop {one.written.typed(name)}: "
+        f"{package} knows {name} from {history.first} on, {part.at_hand.version} is asked for "
+        f"and {one.use.refuses}",
         Text(
             f"{name} 自 {package} {history.first} 起才有",
             f"{name} exists from {package} {history.first} on",
@@ -321,8 +351,9 @@ def _too_old(one: _Unknown) -> Fault:
         last = one.former.until
     ours = _instead(one)
     change = renaming(one.written, ours) if ours else None
-    mend = f"write {_told(one.written, ours)}" if ours else f"drop {name}"
-    action = f"改为 {_told(one.written, ours)}" if ours else f"删除 {name}"
+    dropped = one.written.typed(name)
+    mend = f"write {_told(one.written, ours)}" if ours else f"drop {dropped}"
+    action = f"改为 {_told(one.written, ours)}" if ours else f"删除 {dropped}"
     if not ours and one.moving is not None:
         mend, action = one.moving.en, one.moving.zh
     elif not ours and one.former is not None and one.former.advice:
@@ -330,10 +361,10 @@ def _too_old(one: _Unknown) -> Fault:
     pinned = part.at_hand.pinned
     if not pinned:
         mend += f", or pin {part.distribution}<{_after(part, last)}"
-    why = f"{part.title} has it no more (the last was {last}), and {one.use.refuses}"
+    why = f"{part.title} no longer has {name} (the last was {last}), and {one.use.refuses}"
     if not pinned:
         why = (
-            f"{part.title}, the newest that can be installed here, has it no more "
+            f"{part.title}, the newest that can be installed here, no longer has {name} "
             f"(the last was {last}), and {one.use.refuses}"
         )
     return Fault(
@@ -385,9 +416,9 @@ def _instead(one: _Unknown) -> Mapping[str, Any]:
 
 def _told(written: Written, ours: Mapping[str, Any]) -> str:
     same = written.setting.value
-    return ", ".join(
-        name if value is same else f"{name}={value_text(value)}" for name, value in ours.items()
-    )
+    if len(ours) == 1 and next(iter(ours.values())) is same:
+        return written.typed(next(iter(ours)))
+    return _as_written(written, ours)
 
 
 # --- GPU008, GPU009 -------------------------------------------------------------------
@@ -396,6 +427,8 @@ def _told(written: Written, ours: Mapping[str, Any]) -> str:
 def _wrong_types(run: Run) -> Iterator[Fault]:
     yield from _refused_by_models(run)
     for use, written, parameter in _parsed(run):
+        if run.framework == "vllm" and is_readable(parameter):
+            yield from unread(use, written, parameter)
         if len(parameter.types) != 1 or parameter.choices or written.text is None:
             continue
         wanted = parameter.types[0]
@@ -405,10 +438,14 @@ def _wrong_types(run: Run) -> Iterator[Fault]:
         if written.text.lower() in _NOTHING and _takes_nothing(use, parameter):
             continue
         new = _as(wanted, written.text)
-        hint = f"write {written.name}={new}" if new else f"give {written.name} {_KINDS[wanted]}"
+        own = written.typed(written.name)
+        hint = f"give {own} {_KINDS[wanted]}"
+        if new:
+            hint = f"write {_as_written(written, {written.name: new})}"
         yield Fault(
             written.location,
-            f"{hint}: {use.title} reads it as {wanted}, {written.text!r} is none and {use.refuses}",
+            f"{hint}: {use.title} reads {written.name} as {wanted}, which "
+            f"{written.text!r} is not, and {use.refuses}",
             Text(
                 f"{written.name} 应为 {wanted}，实为 {written.text}",
                 f"{written.name} takes {wanted}, not {written.text}",
@@ -429,8 +466,8 @@ def _refused_by_models(run: Run) -> Iterator[Fault]:
             kind = _KINDS.get(wanted, _SHAPES.get(wanted, wanted))
             yield Fault(
                 written.location,
-                f"give {written.name} {kind}: {use.title} reads it as {wanted}, {shown} is none, "
-                f"and {use.refuses}",
+                f"give {written.name} {kind}: {use.title} reads it as {wanted}, which {shown} is "
+                f"not, and {use.refuses}",
                 Text(
                     f"{written.name} 应为 {wanted}，实为 {shown}",
                     f"{written.name} takes {wanted}, not {shown}",
@@ -454,7 +491,7 @@ def _always_refused(use: Use, parameter: Parameter) -> bool:
 def _is_refused(use: Use, parameter: Parameter, written: Written) -> bool:
     version = use.accepted.parts[0].at_hand.version
     value = written.setting.value
-    if isinstance(value, str) and _PLACEHOLDER.search(value):
+    if isinstance(value, str) and PLACEHOLDER.search(value):
         return False
     return is_refused(parameter, value, strict=parsed(version) >= _PYDANTIC_2)
 
@@ -468,10 +505,6 @@ def _json_text(value: Any) -> str:
     return "null" if value is None else value_text(value)
 
 
-_PLACEHOLDER = re.compile(r"(?i)[<>{}\[\]$]|%.|your|xx|\.\.\.|^$")
-"""What stands for a value that the user is to fill in."""
-
-
 _NOTHING = frozenset({"none", "null"})
 
 
@@ -483,7 +516,7 @@ def _takes_nothing(use: Use, parameter: Parameter) -> bool:
 
 def _is_to_fill_in(text: str) -> bool:
     """Whether a text stands for a number or truth; nothing, or a list or mapping, does not."""
-    return bool(text) and not _is_container(text) and _PLACEHOLDER.search(text) is not None
+    return bool(text) and not _is_container(text) and PLACEHOLDER.search(text) is not None
 
 
 def _is_container(text: str) -> bool:
@@ -573,7 +606,7 @@ def _no_choices(run: Run) -> Iterator[Fault]:
                 continue
             if checked and None in parameter.choices and str(value).lower() in ("none", "null"):
                 continue
-            if "." in str(value) or _PLACEHOLDER.search(str(value)):
+            if "." in str(value) or PLACEHOLDER.search(str(value)):
                 continue  # a member of an Enum, or no value yet
             yield _no_choice(use, written, parameter, value)
 
@@ -615,7 +648,9 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
     if quoted:
         near = ["no"]
     listed = ", ".join(choices[:8]) + (", …" if len(choices) > 8 else "")
-    mend = f"write {written.name}={near[0]}" if near else f"choose one of {listed}"
+    mend = f"choose one of {listed} for {written.typed(written.name)}"
+    if near:
+        mend = f"write {_as_written(written, {written.name: near[0]})}"
     if quoted and written.is_key:
         mend = f'write {written.name}: "no" with quotes (YAML reads a bare no as false)'
     change = None

@@ -146,6 +146,9 @@ _ACCELERATE = {
     **_dropped("pass it in dataloader_config", "use_seedable_sampler", "split_batches"),
 }
 
+# vllm 0.10.2, entrypoints (its deprecation message), and 0.14.1, engine/arg_utils.py.
+_VLLM = _dropped("requests are logged only with --enable-log-requests", "disable_log_requests")
+
 # trl 0.12.2 to 0.24.0, trainer/*_trainer.py, and transformers 4.46.3, trainer.py (the names that
 # deprecate_kwarg and the constructors themselves take for others).
 _OF_TRAINERS = _named(
@@ -164,6 +167,7 @@ _FORMER: Mapping[str, Mapping[str, Former]] = MappingProxyType(
         "ms-swift": _SWIFT,
         "llamafactory": _LLAMAFACTORY,
         "accelerate": _ACCELERATE,
+        "vllm": _VLLM,
     }
 )
 

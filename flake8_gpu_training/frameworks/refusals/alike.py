@@ -127,10 +127,11 @@ class Alike:
     def sets(self, name: str, value: str, wrong: Asked, *asked: Asked) -> Refusal:
         """``wrong`` is to be set to ``value``, or what it says in words."""
         by = ", ".join(one.spelled for one in (*asked, *self.asked))
+        value_of = f"{{{wrong.names[0]}}}" if len(wrong.names) == 1 else ""
         why = (
             Text(f"{by} 要求如此", f"{by} needs that")
             if by
-            else Text("超出范围", "it is out of range")
+            else Text(f"{value_of} 超出范围".lstrip(), f"{value_of or 'it'} is out of range")
         )
         return self.case(
             name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from flake8_gpu_training.frameworks.readable_numbers import number
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
 from flake8_gpu_training.frameworks.refusals.served import (
     drop,
@@ -26,7 +27,6 @@ _MODEL = "vllm/config/model.py, ModelConfig.verify_with_parallel_config"
 _PARALLEL = "vllm/config/parallel.py, ParallelConfig"
 _SCHEDULER = "vllm/config/scheduler.py, SchedulerConfig.verify_max_model_len"
 _TP, _PP, _DP = "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"
-_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def _uneven_heads(options: Options) -> bool:
@@ -43,10 +43,7 @@ def _shape(options: Options) -> Mapping[str, Any]:
 def _tokens(options: Options, name: str) -> int:
     """A number of tokens as written: ``8k`` is 8000, ``8K`` 8192."""
     value = given(options, name)
-    if isinstance(value, str) and value[-1:] in _UNITS and value[:-1].isdigit():
-        return int(value[:-1]) * _UNITS[value[-1]]
-    if isinstance(value, str) and value.isdigit():
-        return int(value)
+    value = number(value) if isinstance(value, str) else value
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UndecidedError(name)
     return value

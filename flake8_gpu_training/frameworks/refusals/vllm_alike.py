@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 from flake8_gpu_training.facts import known
+from flake8_gpu_training.frameworks.readable_numbers import number
 from flake8_gpu_training.frameworks.refusals.alike import (
     Alike,
     Asked,
@@ -376,6 +377,60 @@ _OF_PARALLEL = (
     ),
 )
 
+# --- ranges of the configuration's fields ----------------------------------------------------
+
+
+def _fields(file: str, since: str = "0.14.1") -> Alike:
+    """Ranges that the fields of a configuration's class declare (``Field(ge=1)``)."""
+    return Alike(f"vllm/config/{file}", "vLLM", since)
+
+
+def _size(value: Any) -> Any:
+    """A number of tokens or bytes, which a flag may give with a suffix."""
+    found = number(value) if isinstance(value, str) else value
+    if found is None:
+        raise UndecidedError(str(value))
+    return found
+
+
+_CACHE, _BATCHES = _fields("cache.py, CacheConfig"), _fields("scheduler.py, SchedulerConfig")
+_RANKS = _fields("parallel.py, ParallelConfig", "0.33.0")
+_SHARE = ("gpu_memory_utilization",)
+_OF_FIELDS = (
+    Refusal(
+        "vllm-memory-share",
+        "vllm/config/cache.py, CacheConfig._verify_args and gpu_memory_utilization",
+        _SHARE,
+        lambda options: options[_SHARE[0]] > 1,
+        Text(
+            "{--gpu_memory_utilization} 设为大于 0、不超过 1 的比例，如 0.9",
+            "set {--gpu_memory_utilization} to a share above 0 and up to 1, like 0.9",
+        ),
+        Text(
+            "{gpu_memory_utilization} 超过整块显存",
+            "{gpu_memory_utilization} is more than the whole memory of the GPU",
+        ),
+        raiser="vLLM",
+    ),
+    _CACHE.sets("vllm-no-memory-share", "more than 0, like 0.9", below(1e-12, *_SHARE)),
+    _CACHE.sets("vllm-cpu-offload", "0 or more", below(0, "cpu_offload_gb")),
+    _BATCHES.sets("vllm-no-sequences", "1 or more", below(1, "max_num_seqs")),
+    _BATCHES.sets(
+        "vllm-no-batched-tokens",
+        "1 or more",
+        Asked(("max_num_batched_tokens",), lambda v: v is not None and _size(v) < 1, written=True),
+    ),
+    _BATCHES.sets("vllm-no-stream", "1 or more", below(1, "stream_interval")),
+    _fields("lora.py, LoRAConfig").sets(
+        "vllm-no-adapters", "1 or more", below(1, "max_loras"), on("enable_lora")
+    ),
+    _RANKS.sets("vllm-no-ranks", "1 or more", below(1, _TP)),
+    _RANKS.sets("vllm-no-stages", "1 or more", below(1, _PP)),
+    _RANKS.sets("vllm-no-replicas", "1 or more", below(1, _DP)),
+    _RANKS.sets("vllm-no-nodes", "1 or more", below(1, "nnodes")),
+    _RANKS.sets("vllm-node-rank", "0 or more", below(0, "node_rank")),
+)
+
 # --- the server's flags ---------------------------------------------------------------
 
 _EFFORTS = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
@@ -427,4 +482,4 @@ _OF_FLAGS = (
     ),
 )
 
-ALIKE: tuple[Refusal, ...] = (*_OF_DRAFTS, *_OF_PARALLEL, *_OF_FLAGS)
+ALIKE: tuple[Refusal, ...] = (*_OF_DRAFTS, *_OF_PARALLEL, *_OF_FIELDS, *_OF_FLAGS)
