@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Unknown
-from flake8_gpu_training.frameworks.reading import NEWEST, version_of
+from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.reading import NEWEST, parsed, version_of
 from flake8_gpu_training.runs.model import Run
 
 _FIRST = (4, 36)
@@ -135,14 +136,11 @@ def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
     """What a model that is loaded so has, and why; ``is_native``: a family known to support it."""
     if call.name.startswith("diffusers."):
         return _of_diffusers(run)
-    version = version_of(run, "transformers")
+    old = _of_old_releases(run)
+    if old is not None:
+        return old
+    version = version_at_hand(run, "transformers")
     owner = call.name.rpartition(".")[0].rpartition(".")[2]
-    if version < _FIRST:
-        return "eager", "transformers < 4.36: eager"
-    if version_of(run, "torch") < _FIRST_OF_TORCH and not _ASKS_NO_MORE <= version < NEWEST:
-        if version == NEWEST or not _is_surely_old(run):
-            return Unknown("it depends on the releases of transformers and torch", _UNTOLD), ""
-        return "eager", "transformers 4.36.2 to 4.55.4: eager before PyTorch 2.1.1"
     family = _family(run, call, owner)
     if family in _NO_ATTENTION or family.endswith("encoderdecoder"):
         return Unknown(f"the kernels of {owner} are its own"), ""
@@ -152,6 +150,44 @@ def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
     if not family and is_auto and not is_native and not _GENERATORS.match(owner):
         return Unknown("it depends on the family of the model", _UNTOLD), ""
     return "sdpa", "transformers >= 4.36: sdpa where supported"
+
+
+def attention_of_named(run: Run, name: str) -> tuple[Any, str]:
+    """What a language model has that a trainer loads by its name."""
+    old = _of_old_releases(run)
+    if old is not None:
+        return old
+    family = _family_of_name(name)
+    if family in _NO_ATTENTION:
+        return Unknown(f"the kernels of {family} are its own"), ""
+    if family:
+        return _of_family(family, version_at_hand(run, "transformers"))
+    return "sdpa", "transformers >= 4.36: sdpa where supported"
+
+
+def version_at_hand(run: Run, distribution: str) -> tuple[int, ...]:
+    """The pinned version, else the newest of the table that the project's limits allow."""
+    version = version_of(run, distribution)
+    if version != NEWEST or distribution not in run.limits:
+        return version
+    told = at_hand(run, distribution)
+    if told is None or not told.allowed or told.allowed[-1] == len(told.table.versions) - 1:
+        return version
+    return parsed(told.table.versions[told.allowed[-1]])
+
+
+def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
+    """What releases do, of Transformers or PyTorch, that are too old to choose by family."""
+    if "transformers" in run.unreleased:
+        return Unknown("the release of transformers is not known", _UNTOLD), ""
+    version = version_at_hand(run, "transformers")
+    if version < _FIRST:
+        return "eager", "transformers < 4.36: eager"
+    if version_of(run, "torch") < _FIRST_OF_TORCH and not _ASKS_NO_MORE <= version < NEWEST:
+        if version == NEWEST or not _is_surely_old(run):
+            return Unknown("it depends on the releases of transformers and torch", _UNTOLD), ""
+        return "eager", "transformers 4.36.2 to 4.55.4: eager before PyTorch 2.1.1"
+    return None
 
 
 def _is_surely_old(run: Run) -> bool:
@@ -194,7 +230,8 @@ def _family(run: Run, call: Call, owner: str) -> str:
         return ""
     loaded = call.keywords.get("pretrained_model_name_or_path") or next(iter(call.positional), None)
     name = loaded.value if loaded is not None and isinstance(loaded.value, str) else run.model.name
-    for pattern, family in _OF_NAME if name else ():
-        if pattern.search(name or ""):
-            return family
-    return ""
+    return _family_of_name(name or "")
+
+
+def _family_of_name(name: str) -> str:
+    return next((family for pattern, family in _OF_NAME if pattern.search(name)), "")

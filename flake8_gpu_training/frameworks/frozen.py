@@ -22,7 +22,13 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.frameworks.reading import is_off, truth
 from flake8_gpu_training.runs.model import Run
-from flake8_gpu_training.sources.python import chooses_weights
+from flake8_gpu_training.sources.python import (
+    BY,
+    CHOOSES,
+    CHOSEN,
+    WITHOUT_GRADIENT,
+    chooses_weights,
+)
 
 # Copies and judges that no optimizer is given.
 _HELPER = re.compile(
@@ -72,7 +78,7 @@ def frozen(run: Run) -> Optional[Setting]:
     for site in sites:
         if truth(site.value) is not True and (site.target not in thawed or site.conditions):
             return _tuning(run, site)
-    return _partly(run) or _switched(run)
+    return _partly(run) or _chosen(run) or _switched(run)
 
 
 def _partly(run: Run) -> Optional[Setting]:
@@ -96,6 +102,31 @@ def _partly(run: Run) -> Optional[Setting]:
         return None
     value = Unknown(f"the optimizer is given {part}", ("freeze", "full"))
     return Setting("tuning", value, given[part], Origin.CONSTRUCTOR)
+
+
+def _chosen(run: Run) -> Optional[Setting]:
+    """What the trees of the sources tell: optimizers of chosen weights, passes without gradient."""
+    words = {word for file in run.python for word in file.mentions or ()}
+    chosen_by = {word[len(CHOOSES) :] for word in words if word.startswith(CHOOSES)}
+    given_by = {word[len(BY) :] for word in words if word.startswith(BY)}
+    passed = sorted(w[len(WITHOUT_GRADIENT) :] for w in words if w.startswith(WITHOUT_GRADIENT))
+    defined = {name for file in run.python for own in file.classes for name in own.methods}
+    parts = [name for name in passed if name not in defined and not _is_helper(run, name)]
+    if CHOSEN in words:
+        reason = "the optimizer is given chosen weights"
+    elif chosen_by & given_by:
+        reason = f"{min(chosen_by & given_by)} chooses the weights that are trained"
+    elif _BY_NAME in words:
+        reason = "weights are frozen by setattr"
+    elif parts:
+        reason = f"{parts[0]} is passed without gradient"
+    else:
+        return None
+    value = Unknown(reason, ("freeze", "full"))
+    return Setting("tuning", value, None, Origin.CONSTRUCTOR)
+
+
+_BY_NAME = "set requires_grad"
 
 
 _PART = re.compile(r"(?:self\.)?(?:model|net|network)(?:\.module)?\.(?!module$|model$)\w[\w.\[\]]*")

@@ -11,6 +11,7 @@ from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting
 from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.attention_defaults import default_attention
 from flake8_gpu_training.frameworks.frozen import frozen
+from flake8_gpu_training.frameworks.kernels import other_attention
 from flake8_gpu_training.frameworks.reading import dtype, is_off, parsed, truth, version_of
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.sources.python import exchanges_attention
@@ -157,6 +158,8 @@ def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setti
                 made = Setting("attention", value, attribute.location, Origin.CONSTRUCTOR)
                 return _in_branch(made, attribute.conditions)
     found: list[Setting] = []
+    # An adapter is put on a model that another call loads.
+    loads = [call for call in loads if not call.name.startswith("peft.Peft")]
     # Beside a diffusion model those of Transformers only make its conditions, unless trained.
     diffusion = [call for call in loads if call.name.startswith("diffusers.")]
     others = [call for call in loads if call not in diffusion and _is_trained(call, calls)]
@@ -164,7 +167,39 @@ def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setti
         setting = _attention_of_call(run, call)
         if setting is not None:
             found.append(setting)
-    return _agreed("attention", found)
+    agreed = _agreed("attention", found)
+    return agreed if agreed is None or agreed.explicit else _unless_other(run, agreed, loads, calls)
+
+
+def _unless_other(run: Run, default: Setting, loads: list[Call], calls: list[Call]) -> Setting:
+    """A default, or an unknown value where the program may train another attention."""
+    reason = other_attention(run)
+    if reason is None and _is_of_own_class(run):
+        parts = [call for call in loads if not _WHOLE.search(call.name.rpartition(".")[0])]
+        if parts and not any(_is_trained(c, calls) or _is_built_in(run, c) for c in parts):
+            reason = f"{parts[0].name} may only be a part of the model, or help to train it"
+    if reason is None:
+        return default
+    others = ("eager",) if default.value != "eager" else ()
+    return replace(default, value=Unknown(reason, (default.value, *others)))
+
+
+_WHOLE = re.compile(r"(?:For|LMHead|DoubleHeads)[A-Z]?\w*$|^diffusers\.|^trl\.")
+
+
+def _is_built_in(run: Run, load: Call) -> bool:
+    """Whether a module of the program's own is built on the model: ``self.bert = …``."""
+    return load.assigned_to.startswith("self.") and frozen(run) is None
+
+
+def _is_of_own_class(run: Run) -> bool:
+    """Whether the program defines modules of its own, of which the model may be one."""
+    return any(
+        base.endswith(("nn.Module", "LightningModule")) or base == "Module"
+        for file in run.python
+        for own in file.classes
+        for base in own.bases
+    )
 
 
 def _is_trained(load: Call, calls: list[Call]) -> bool:
@@ -435,7 +470,8 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
     if run.is_open or run.single_file or not run.python or "swift" in set(_modules(run)):
         return
     if any(is_model_load(call) for call in calls) and not _is_adapted(calls):
-        left_open = _adapted_by_itself(calls) or frozen(run) or _elsewhere(run)
+        left_open = _adapted_by_itself(calls) or _own_adapter(run) or frozen(run)
+        left_open = left_open or _elsewhere(run)
         if left_open is not None:
             found["tuning"] = left_open
         else:
@@ -470,7 +506,7 @@ def tuning_of_code(run: Run) -> Optional[Setting]:
     if applied and not _leaves_adapters(calls, untaken):
         reason = f"{applied[0].method} puts an adapter on the model"
         return Setting("tuning", Unknown(reason), applied[0].location, Origin.CONSTRUCTOR)
-    return _adapted_by_itself(calls)
+    return _adapted_by_itself(calls) or _own_adapter(run)
 
 
 def _adapter(calls: list[Call]) -> Optional[Call]:
@@ -524,6 +560,15 @@ def _adapted_by_itself(calls: list[Call]) -> Optional[Setting]:
         if _OWN_ADAPTERS.search(call.method) and not call.name.startswith(("peft.", "trl.")):
             reason = f"what {call.method} does is not followed"
             return Setting("tuning", Unknown(reason, ("lora",)), call.location, Origin.CONSTRUCTOR)
+    return None
+
+
+def _own_adapter(run: Run) -> Optional[Setting]:
+    """``class LoRALinear(nn.Module)``: adapters that the program has written itself."""
+    for file in run.python:
+        if "adapter class" in (file.mentions or ()):
+            reason = f"{file.path} has adapters of its own"
+            return Setting("tuning", Unknown(reason, ("full", "lora")), None, Origin.CONSTRUCTOR)
     return None
 
 

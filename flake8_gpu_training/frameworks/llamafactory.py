@@ -141,6 +141,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_optimizer(run, found))
     found.update(_megatron(run))
     found.update(_training(run, spelled))
+    found.update(_attention(run, spelled))
     found.update(data_parallel(run, merged(found, spelled)))
     found.update(_unused(run, spelled))
     return found
@@ -180,6 +181,32 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
         # It sees to it by itself (0.9.4, model/model_utils/checkpointing.py).
         found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version)
     return found
+
+
+# llmtuner 0.5.3 and 0.6.3 model/patcher.py, hparams/model_args.py: flash_attn False, eager
+# then; 0.7.0 to llamafactory 0.9.5: a choice, auto unless told.
+_OLD_ENTRY = re.compile(r"train_bash|llmtuner")
+
+
+def _attention(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Releases before 0.7 have a switch, and eager attention where it is off."""
+    setting = spelled.get("attention")
+    if setting is None:
+        return {}
+    if setting.explicit:
+        if not isinstance(setting.value, bool):
+            return {}
+        value = "flash_attention_2" if setting.value else "eager"
+        return {"attention": practice("attention", value, setting)}
+    words = run.command.words if run.command is not None else ()
+    imported = (item.module for file in run.python for item in file.imports)
+    if not any(map(_OLD_ENTRY.search, (*(word.text for word in words), *imported))):
+        return {}
+    fields = (own.fields.get("flash_attn") for file in run.python for own in file.classes)
+    told = next((field for field in fields if field is not None), None)
+    if told is not None and told.value == "auto":
+        return {}
+    return {"attention": unknown("attention", "an old release of llmtuner", "eager", "auto")}
 
 
 def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -26,6 +26,7 @@ from flake8_gpu_training.frameworks.colossalai import practices_of_booster
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.hub_models import practices_from_models
+from flake8_gpu_training.frameworks.kernels import kernel_of_code
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.lightning import precision_of, strategy_of, trainer_of
 from flake8_gpu_training.frameworks.reading import (
@@ -101,17 +102,6 @@ _TRAINING = re.compile(
 _BESIDE = re.compile(r"(?i)encod|embed|prompt|latent|caption|extract|cache")
 _OF_PRECISION = re.compile(r"(?i)amp\b|_amp|fp16|half|bf16|bfloat|float16|precision|autocast|dtype")
 _MISSING = "the DeepSpeed configuration was not found"
-_KERNELS: Mapping[str, str] = {
-    "flash_attn_func": "flash_attention_2",
-    "flash_attn_qkvpacked_func": "flash_attention_2",
-    "flash_attn_varlen_func": "flash_attention_2",
-    "flash_attn_varlen_qkvpacked_func": "flash_attention_2",
-    "memory_efficient_attention": "xformers",
-    "enable_xformers_memory_efficient_attention": "xformers",
-    "flex_attention": "flex_attention",
-    "scaled_dot_product_attention": "sdpa",
-    "sageattn": "sage",
-}
 _OPTIMIZER_ROOTS = (
     "torch.optim",
     "bitsandbytes",
@@ -267,7 +257,9 @@ def _of_code(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_precision(program, launched, found, weights))
     found.update(_recompute(program, found))
     found.update(_compile(program, launched))
-    found.update(_attention(program, found))
+    kernel = kernel_of_code(run, found.get("attention"))
+    if kernel is not None:
+        found["attention"] = kernel
     found.update(_tf32(program))
     found.update(_batching(program))
     found.update(loading(run))
@@ -688,30 +680,6 @@ def _compile(program: _Program, launched: Mapping[str, Setting]) -> dict[str, Se
     if program.silent(".compile", "compile_model", "torch_compile"):
         return _absent("torch_compile", False, "no torch.compile in the code")
     return {}
-
-
-def _attention(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
-    kernels = [call for call in program.calls if call.method in _KERNELS]
-    if not kernels:
-        return {}
-    values = {_kernel(call) for call in kernels}
-    if "attention" in found and found["attention"].explicit:
-        return {}
-    if all(call.conditions for call in kernels):
-        reason = f"it depends on {kernels[0].conditions[-1].text or 'a branch'}"
-        return {
-            "attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])
-        }
-    if len(values) == 1:
-        return {"attention": _given("attention", values.pop(), kernels[0])}
-    reason = "several attention kernels in the code"
-    return {"attention": _given("attention", Unknown(reason, tuple(sorted(values))), kernels[0])}
-
-
-def _kernel(call: Call) -> str:
-    if call.name.startswith("flash_attn_interface"):
-        return "flash_attention_3"
-    return _KERNELS[call.method]
 
 
 def _tf32(program: _Program) -> dict[str, Setting]:

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Origin, PythonFile, Setting, Unknown, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.attention_defaults import attention_of_named
 from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.frozen import frozen
@@ -625,7 +626,7 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     attention = find(run, "attn_implementation")
     if attention is None:
         attention = nested(run, "model_init_kwargs", "attn_implementation")
-    if attention is not None and attention.value not in (None, ""):
+    if attention is not None and attention.value not in (None, "") and not _is_unasked(run):
         value = attention_of(attention.value)
         if _is_of_unsloth(run):
             value = Unknown("Unsloth chooses the kernel", (value,))
@@ -653,6 +654,15 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     if rank is not None:
         found["lora_rank"] = practice("lora_rank", rank.value, rank)
     return found
+
+
+def _is_unasked(run: Run) -> bool:
+    """Whether the program loads its models without the argument for their attention."""
+    loads = [call for _, call in _calls(run) if is_model_load(call)]
+    return bool(loads) and not any(
+        call.is_open or "config" in call.keywords or any("attn" in name for name in call.keywords)
+        for call in loads
+    )
 
 
 def _trains_whole_models(run: Run) -> bool:
@@ -694,8 +704,8 @@ def _named_model(run: Run) -> dict[str, Setting]:
             continue
         model = call.keywords.get("model") or next(iter(call.positional), None)
         if model is not None and isinstance(model.value, str):
-            note = "trl loads a model given by name; Transformers: sdpa where supported"
-            return by_default(run, "attention", "sdpa", note)
+            value, note = attention_of_named(run, model.value)
+            return by_default(run, "attention", value, f"trl loads a model given by name; {note}")
     return {}
 
 

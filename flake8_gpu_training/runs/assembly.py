@@ -44,6 +44,7 @@ from flake8_gpu_training.runs.configured import (
     with_configuration,
 )
 from flake8_gpu_training.runs.following import Outcome
+from flake8_gpu_training.runs.guards import guarded
 from flake8_gpu_training.runs.handing import Handing
 from flake8_gpu_training.runs.hydra import Composition, composed
 from flake8_gpu_training.runs.launchers import (
@@ -485,6 +486,7 @@ class Assembly:
         told = _told(program, entry, namespace, given, parts, outcome)
         values = Values(bound, sign, told.resolve)
         followed = [taken(file, partial(values.of, file.path)) for file in bound]
+        followed = guarded(followed, sign, values.of)
         parts.python = with_passed(followed, sign, namespace.resolve)
         if composition is not None:
             parts.files += [document.path for document in composition.documents]

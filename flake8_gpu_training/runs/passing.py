@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, Callable, Optional
 
@@ -53,11 +53,13 @@ class Values:
         """What ``name`` (a name or a dotted path) holds in a scope of a file, or Unknown."""
         unknown = Unknown(name)
         found = self._resolve(unknown)
-        if found is not None or not _NAME.fullmatch(name):
-            return found.value if found is not None else unknown
+        if found is not None:
+            return found.value
         if self._follower is None:
             self._follower = _Follower(self._files, self._sign, self._resolve)
-        return self._follower.value(path, scope, name)
+        if _NAME.fullmatch(name):
+            return self._follower.value(path, scope, name)
+        return self._follower.field(path, scope, name)
 
 
 def _is_open_question(call: Call) -> bool:
@@ -107,6 +109,23 @@ class _Follower:
                 return passed.value if passed is not None else setting.value
         return Unknown(name)
 
+    def field(self, path: str, scope: str, name: str, hops: int = _HOPS) -> Any:
+        """What ``cfg.x`` holds, where the callers pass their ``args`` as the parameter ``cfg``."""
+        owner, _, rest = name.partition(".")
+        function = self._function(path, scope, owner) if owner.isidentifier() else None
+        found: list[Any] = []
+        for caller, passed, value in self._passed(path, *function) if function else ():
+            if passed.is_open or not isinstance(value, Unknown):
+                return Unknown(name)
+            inner = f"{value.reason}.{rest}"
+            setting = self.resolve(Unknown(inner))
+            if setting is not None:
+                found.append(setting.value)
+            elif hops:
+                found.append(self.field(caller, passed.scope, inner, hops - 1))
+        agree = bool(found) and all(known(one) and one == found[0] for one in found)
+        return found[0] if agree else Unknown(name)
+
     def _argument(self, path: str, call: Call, argument: Argument) -> Argument:
         name = _asked(argument)
         function = self._function(path, call.scope, name) if name else None
@@ -136,21 +155,29 @@ class _Follower:
 
     def _values(self, path: str, function: str, parameter: str, hops: int = _HOPS) -> list[Any]:
         """What each call in sight passes for a parameter; nothing when one cannot be told."""
+        found: list[Any] = []
+        for caller, passed, value in self._passed(path, function, parameter):
+            if passed.is_open or value is ...:
+                return []
+            found.append(self._evaluated(caller, passed.scope, value, hops))
+        return found
+
+    def _passed(
+        self, path: str, function: str, parameter: str
+    ) -> Iterator[tuple[str, Passed, Any]]:
+        """The calls of a function, each with its file and the value for a parameter.
+
+        ``...``: the parameter is left out and has no default.
+        """
         parameters = self.sign(path).parameters.get(function, {})
         owner, _, last = function.rpartition(".")
         called = owner.rpartition(".")[2] if last == "__init__" else last
         names = list(parameters)
         is_method = names[:1] in (["self"], ["cls"])
-        found: list[Any] = []
         for caller in self.bindings:
             for passed in self.sign(caller).calls_by_name.get(called, ()):
                 value = _passed(passed, names[is_method:], parameter)
-                if value is ...:
-                    value = parameters[parameter]
-                if passed.is_open or value is ...:
-                    return []
-                found.append(self._evaluated(caller, passed.scope, value, hops))
-        return found
+                yield caller, passed, parameters[parameter] if value is ... else value
 
     def _evaluated(self, path: str, scope: str, value: Any, hops: int) -> Any:
         if not isinstance(value, Unknown):

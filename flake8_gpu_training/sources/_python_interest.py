@@ -184,6 +184,32 @@ _MENTIONS_IN_CONTEXT = {
     "utils import checkpoint": re.compile(r"utils import checkpoint"),
 }
 
+_OF_ATTENTION = r"attn|atten|\bqk|\bdots\b|energ|affinit"
+_BY_HAND = (
+    rf"(?:{_OF_ATTENTION})\w*\s*=\s*[^\n=]*softmax\("
+    rf"|(?:{_OF_ATTENTION})\w*(?:\[[^\]\n]*\])?\.softmax\("
+    rf"|softmax\(\s*(?:input=)?\w*(?:{_OF_ATTENTION}|\bscores?\b|\bsim\b)"
+)
+_NO_LAYER = (
+    r"(?!\w*(?:arg\w*|config\w*|param\w*|callback|setting\w*|option\w*|test\w*|trainer|datas\w*)\b)"
+)
+_SHAPES = {
+    # words about how a model is made: a word that must be there, and what is looked for
+    "attention by hand": ("softmax", re.compile(_BY_HAND)),
+    "attention layers": (
+        "former",
+        re.compile(r"\btransformer(?:en|de)coder(?:layer)?\(|\bnn\.transformer\("),
+    ),
+    "multihead attention": ("multiheadattention", re.compile(r"\bmultiheadattention\(")),
+    "attention class": ("class ", re.compile(rf"class {_NO_LAYER}\w*(?:attn|attention)")),
+    "attention table": ("attention_", re.compile(r"attention_(?:classes|functions)\b")),
+    "adapter class": (
+        "class ",
+        re.compile(rf"class {_NO_LAYER}\w*(?:lora|adapter)\w*\s*[(:]"),
+    ),
+    "set requires_grad": ("requires_grad", re.compile(r"setattr\([^\n]*requires_grad")),
+}
+
 
 def mentions_in(text: str) -> frozenset[str]:
     """Words about GPU training that a source has anywhere, in code or comments."""
@@ -193,6 +219,11 @@ def mentions_in(text: str) -> frozenset[str]:
         word
         for word, pattern in _MENTIONS_IN_CONTEXT.items()
         if word in lowered and pattern.search(lowered)
+    )
+    found.update(
+        word
+        for word, (trace, pattern) in _SHAPES.items()
+        if trace in lowered and pattern.search(lowered)
     )
     return frozenset(found)
 

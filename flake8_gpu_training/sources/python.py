@@ -23,11 +23,23 @@ from flake8_gpu_training.sources._python_interest import (
     mentions_in,
     shows_samples,
 )
+from flake8_gpu_training.sources._python_optimizers import (
+    BY,
+    CHOOSES,
+    CHOSEN,
+    OF_WEIGHTS,
+    WITHOUT_GRADIENT,
+    optimized_in,
+)
 from flake8_gpu_training.sources._python_updates import APART, TOLD, unsaid, updates_in
 
 __all__ = [
     "APART",
+    "BY",
+    "CHOOSES",
+    "CHOSEN",
     "TOLD",
+    "WITHOUT_GRADIENT",
     "chooses_weights",
     "exchanges_attention",
     "is_relevant",
@@ -170,6 +182,8 @@ def _read_text(
             mentions -= unsaid(tree, mentions)
         if tree is not None and "backward" in text:
             mentions |= updates_in(tree)
+        if tree is not None and any(trace in text for trace in OF_WEIGHTS):
+            mentions |= optimized_in(tree)
         return replace(facts, mentions=mentions, problems=tuple(problems))
     line = _broken_line(text) or line
     message = f"invalid syntax in line {line}"

@@ -15,6 +15,7 @@ MAX_BYTES = 1_000_000
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LEAVES = frozenset({ast.Load, ast.Store, ast.Del, ast.Name, ast.Constant})
 """Nodes with nothing in them that is read."""
+_BRANCHES = {"body": True, "orelse": False}
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Passed:
     """A call by the last part of its name, with the arguments it passes.
 
     A value is a literal, or Unknown with the text as its reason; ``is_open``: ``*args`` or
-    ``**kwargs`` may pass more.
+    ``**kwargs`` may pass more. ``tests``: what the branches around it ask, and how it must
+    come out.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Passed:
     positional: tuple[Any, ...] = ()
     keywords: dict[str, Any] = field(default_factory=dict)
     is_open: bool = False
+    tests: tuple[tuple[ast.expr, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,23 @@ class _Reader:
         self.parameters: dict[str, dict[str, Any]] = {}
         self.attributes: dict[str, dict[str, str]] = {}
         self.calls: list[Passed] = []
+        self.tests: list[tuple[ast.expr, bool]] = []
+        """Those of the branches that are gone through, within the function."""
 
     def visit(self, node: ast.AST, scope: str) -> None:
+        if isinstance(node, _Function):
+            around, self.tests = self.tests, []
+            self._fields_of(node, scope)
+            self.tests = around
+        else:
+            self._fields_of(node, scope)
+
+    def _fields_of(self, node: ast.AST, scope: str) -> None:
+        branches = _BRANCHES if isinstance(node, (ast.If, ast.IfExp)) else {}
         for name in node._fields:
             found = getattr(node, name, None)
+            if name in branches and isinstance(node, (ast.If, ast.IfExp)):
+                self.tests.append((node.test, branches[name]))
             for child in found if isinstance(found, list) else (found,):
                 if not isinstance(child, ast.AST) or type(child) in _LEAVES:
                     continue
@@ -98,6 +114,8 @@ class _Reader:
                 elif isinstance(child, ast.Call):
                     self._call(child, scope)
                 self.visit(child, inner)
+            if name in branches:
+                self.tests.pop()
 
     def _call(self, call: ast.Call, scope: str) -> None:
         name = _last_name(call.func)
@@ -108,7 +126,8 @@ class _Reader:
         is_open = any(starred) or any(item.arg is None for item in call.keywords)
         count = starred.index(True) if any(starred) else len(starred)
         positional = tuple(_value(item) for item in call.args[:count])
-        self.calls.append(Passed(name, scope, positional, keywords, is_open))
+        tests = tuple(self.tests)
+        self.calls.append(Passed(name, scope, positional, keywords, is_open, tests))
 
 
 def _last_name(node: ast.expr) -> str:
