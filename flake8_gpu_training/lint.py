@@ -13,6 +13,7 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Problem, ProblemKind, PythonFile, Requirement, ScriptFile
 from flake8_gpu_training.options import Options, on_hardware
 from flake8_gpu_training.project import ROOT_MARKS, SCRIPT_KINDS, Project
+from flake8_gpu_training.runs.absent import absent_of_commands
 from flake8_gpu_training.runs.asked import Asked, asked_around, asked_by
 from flake8_gpu_training.runs.configs import first_document, is_deepspeed
 from flake8_gpu_training.runs.find import find_runs, run_of_file
@@ -60,6 +61,7 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
             runs.extend(_runs_of_file(file, versions, asked, options))
     runs.extend(_deepspeed_alone(project, reached))
     runs.extend(_unread(project, reached))
+    runs.extend(_nowhere(project, runs))
     return _of_runs(runs, options, None)
 
 
@@ -135,6 +137,22 @@ def _unread(project: Project, reached: set[str]) -> Iterator[Run]:
             place=Place(PlaceKind.FLAGS, problem.location),
             files=(path,),
             problems=(problem,),
+            is_open=True,
+        )
+
+
+def _nowhere(project: Project, runs: Iterable[Run]) -> Iterator[Run]:
+    """Launches of what is not there, which make no run."""
+    known = frozenset(str(run.command.location) for run in runs if run.command is not None)
+    for command, absent in absent_of_commands(project, known):
+        yield Run(
+            id=str(command.location),
+            kind=RunKind.OTHER,
+            framework="generic",
+            location=command.location,
+            place=Place(PlaceKind.FLAGS, command.location, command),
+            files=(command.location.path,),
+            absent=(absent,),
             is_open=True,
         )
 

@@ -66,6 +66,7 @@ MAX_BYTES: Mapping[FileKind, int] = {
     FileKind.GIT_CONFIG: 1_000_000,
 }
 _HEAD = 4096
+_AROUND = 4
 
 _BY_SUFFIX: Mapping[str, FileKind] = {
     ".py": FileKind.PYTHON,
@@ -436,6 +437,13 @@ class Project:
         if normal in self._found or self._real_file(normal):
             return normal
         return None
+
+    def is_above(self, path: str) -> bool:
+        """Whether a folder around the project, which may be a part of more, has such a file."""
+        try:
+            return any((folder / path).exists() for folder in self.root.parents[:_AROUND])
+        except (OSError, ValueError):
+            return True
 
     def _real_file(self, path: str) -> bool:
         try:

@@ -8,6 +8,9 @@ import pytest
 from checks_support import findings, runs_of
 
 from flake8_gpu_training.checks.base import Finding
+from flake8_gpu_training.lint import lint_project
+from flake8_gpu_training.options import Options
+from flake8_gpu_training.project import Project
 
 SCRIPT = """\
 from transformers import HfArgumentParser, Trainer, TrainingArguments
@@ -59,7 +62,6 @@ def test_a_script_in_a_folder_finds_the_projects_files(tmp_path: Path) -> None:
         RUN.format("elsewhere/ds_zero_2.json"),
         RUN.format("/data/configs/ds_zero_2.json"),
         RUN.format("$DIR/ds_zero_2.json"),
-        RUN.format("ds_zero_2.json"),
         RUN.format("zero2"),
         "cp template.json configs/ds_zero_2.json\n" + RUN.format("configs/ds_zero_2.json"),
         "python make.py > configs/ds_zero_2.json\n" + RUN.format("configs/ds_zero_2.json"),
@@ -68,3 +70,108 @@ def test_a_script_in_a_folder_finds_the_projects_files(tmp_path: Path) -> None:
 )
 def test_files_that_are_there_or_may_be(script: str, tmp_path: Path) -> None:
     assert told(tmp_path, script) == []
+
+
+# --- names alone, and scripts ---------------------------------------------------------------
+
+
+def missed(root: Path, script: str, **files: str) -> list[str]:
+    """What GPU027 says of a script ``jobs/run.sh``, or ``run.sh`` where that is given."""
+    for name, text in {"run.sh": script, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    found = lint_project(Project.open(root), Options())
+    return [one.message for one in found if one.code == "GPU027"]
+
+
+LAUNCH = "torchrun --nproc_per_node 4 {}\n"
+RECIPE = "llamafactory-cli train lora.yaml\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "instruction"),
+    [
+        (RECIPE, "add lora.yaml, or name another file: the folder of run.sh has no such file"),
+        ("export A=1\nmkdir -p out\n" + RECIPE, "add lora.yaml"),
+        ("srun " + RECIPE, "add lora.yaml"),
+        ("swift sft lora.yaml\n", "add lora.yaml"),
+        ("swift sft --config lora.yaml\n", "add lora.yaml"),
+        ("accelerate launch --config_file acc.yaml -m pkg.train\n", "add acc.yaml"),
+        (LAUNCH.format("train.py --lr 1e-4"), "add train.py"),
+        ("deepspeed train.py --epochs 3\n", "add train.py"),
+    ],
+)
+def test_a_name_alone_that_is_nowhere(tmp_path: Path, script: str, instruction: str) -> None:
+    (message,) = missed(tmp_path, script)
+    assert message.startswith(instruction)
+    assert message.endswith((" is read", "the launcher finds nothing to start"))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cd $HOME/work\n" + RECIPE,
+        "cd LLaMA-Factory\n" + RECIPE,
+        "cd /workspace\n" + RECIPE,
+        "git clone https://example.org/recipes .\n" + RECIPE,
+        "cp -r /data/recipes/* .\n" + RECIPE,
+        "python make_recipe.py\n" + RECIPE,
+        "source env.sh\n" + RECIPE,
+        "wget https://example.org/lora.yaml\n" + RECIPE,
+        "cat > lora.yaml <<EOF\nstage: sft\nEOF\n" + RECIPE,
+        "envsubst < base.in | tee lora.yaml\n" + RECIPE,
+        "if [ -f lora.yaml ]; then\n  " + RECIPE + "fi\n",
+        "docker run image " + RECIPE,
+        "RECIPE=lora.yaml\nllamafactory-cli train $RECIPE\n",
+        "llamafactory-cli train $1\n",
+        "llamafactory-cli train examples/lora.yaml\n",
+        LAUNCH.format("scripts/train.py"),
+        LAUNCH.format("/opt/train.py"),
+        LAUNCH.format("$DIR/train.py"),
+        LAUNCH.format("-m train"),
+        "python train.py\n",
+    ],
+)
+def test_a_name_that_may_come_or_lie_elsewhere(tmp_path: Path, script: str) -> None:
+    assert missed(tmp_path, script) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"lora.yaml": "stage: sft\n"},
+        {"recipes/lora.yaml": "stage: sft\n"},
+        {"lora.yaml.example": "stage: sft\n", "a.py": ""},
+        {".gitignore": "*.yaml\n"},
+        {"make.py": "open('lora.yaml', 'w').write(text)\n"},
+        {"prepare.sh": "sed s/a/b/ base.in > lora.yaml\n"},
+    ],
+)
+def test_a_file_that_the_project_speaks_of(tmp_path: Path, files: dict[str, str]) -> None:
+    assert missed(tmp_path, RECIPE, **files) == []
+
+
+def test_a_script_that_is_misspelt_in_its_folder(tmp_path: Path) -> None:
+    code = {"tools/train_net.py": "print(1)\n"}
+    (message,) = missed(tmp_path / "a", LAUNCH.format("tools/trian_net.py"), **code)
+    assert message.startswith("write tools/train_net.py: tools has no such file")
+    assert missed(tmp_path / "b", LAUNCH.format("tools/train_net.py"), **code) == []
+
+
+def test_a_part_of_a_project_looks_above_itself(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n", encoding="utf-8")
+    assert missed(tmp_path / "jobs", LAUNCH.format("train.py")) == []
+
+
+def test_a_name_alone_is_corrected_by_its_neighbour(tmp_path: Path) -> None:
+    (message,) = missed(tmp_path, RECIPE, **{"lora_1.yaml": "stage: sft\n"})
+    assert message.startswith("write lora_1.yaml: the folder of run.sh has no such file")
+
+
+def test_a_folder_that_the_script_changes_to(tmp_path: Path) -> None:
+    here = {"train/model.py": "A = 1\n"}
+    (message,) = missed(tmp_path / "a", "cd train\n" + LAUNCH.format("train.py"), **here)
+    assert message.startswith("add train.py")
+    code = {"train/train.py": "print(1)\n"}
+    assert missed(tmp_path / "b", "cd train\n" + LAUNCH.format("train.py"), **code) == []

@@ -1,4 +1,4 @@
-"""GPU027: configuration files that a command names and that are not there."""
+"""GPU027: configuration files and scripts that a command names and that are not there."""
 
 from __future__ import annotations
 
@@ -15,24 +15,32 @@ from flake8_gpu_training.runs.model import Absent, Run
 def _absent(run: Run) -> Iterator[Fault]:
     for one in run.absent:
         setting = one.setting
-        folder = posixpath.dirname(setting.value)
         if setting.location is None:
             continue
         mend = f"write {one.near}" if one.near else f"add {setting.value}, or name another file"
+        where = one.folder or f"the folder of {posixpath.basename(setting.location.path)}"
+        stops = "the launcher finds nothing to start"
+        if setting.name != "script":
+            stops = f"the run stops when {_NAMES.get(setting.name, setting.name)} is read"
         yield Fault(
             setting.location,
-            f"{mend}: {folder} has no such file, and the run stops when {setting.name} is read",
+            f"{mend}: {where} has no such file, and {stops}",
             Text(f"{setting.value} 不存在", f"{setting.value} is not there"),
             Text(f"改为 {one.near}" if one.near else f"补上 {setting.value}，或改用其他文件", mend),
             _renamed(one),
         )
 
 
+_NAMES = {"configuration": "its configuration"}
+"""How a message names what no flag names."""
+
+
 def _renamed(one: Absent) -> Optional[Change]:
     setting = one.setting
     if not one.near:
         return None
-    text = f"--{setting.name} {one.near}"
+    is_word = setting.name in ("script", "configuration")
+    text = one.near if is_word else f"--{setting.name} {one.near}"
     if setting.value_location is None or setting.value not in setting.text:
         return Change("bash", text)
     new = setting.text.replace(str(setting.value), one.near)
@@ -57,8 +65,10 @@ CHECKS: tuple[Check, ...] = (
         Priority.HIGH,
         judge_of(_absent),
         why="The launcher or the trainer opens the file at start and stops when it is not there, "
-        "after the job has waited for its GPUs. It is told only of files in a folder of the "
-        "project that holds other configurations, and that the script names just once.",
+        "after the job has waited for its GPUs. It is told of files in a folder of the project "
+        "that holds others of the kind, and of names alone where the working folder is known and "
+        "neither a file around nor an earlier command, another script or .gitignore speaks for "
+        "their coming later; and only where the script names them just once.",
         fix="Name a file that exists, or add the missing one.",
         ignore="Something else writes the file before the run.",
         impact=Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended")),

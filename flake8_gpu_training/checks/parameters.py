@@ -275,6 +275,7 @@ def _foreign_settings(run: Run) -> Iterator[Fault]:
             Text(f"{name} 是 {owner} 的参数", f"{name} is a parameter of {one.owner}"),
             Text(f"改为 {told}" if ours else f"删除 {name}", mend),
             change,
+            one.use.priority,
         )
 
 
@@ -339,7 +340,7 @@ def _too_new(one: _Unknown, history: History) -> Fault:
             f"{name} exists from {package} {history.first} on",
         ),
         Text(f"升级到 {history.first} 或更新", f"install {history.first} or newer"),
-        priority=_priority(history),
+        priority=_priority(one.use, history.certain),
     )
 
 
@@ -373,16 +374,13 @@ def _too_old(one: _Unknown) -> Fault:
         Text(f"{part.title} 已无参数 {name}（最后为 {last}）", f"{part.title} dropped {name}"),
         Text(action, mend),
         change,
-        _priority(one.history) if one.history is not None else _unpinned(pinned),
+        _priority(one.use, one.history.certain if one.history is not None else pinned),
     )
 
 
-def _unpinned(pinned: bool) -> Priority:
-    return Priority.HIGH if pinned else Priority.MEDIUM
-
-
-def _priority(history: History) -> Priority:
-    return Priority.HIGH if history.certain else Priority.MEDIUM
+def _priority(use: Use, is_certain: bool) -> Priority:
+    """High where each release that may be installed stops; what is only ignored never is."""
+    return use.priority or (Priority.HIGH if is_certain else Priority.MEDIUM)
 
 
 def _after(part: Part, version: str) -> str:
@@ -664,6 +662,7 @@ def _no_choice(use: Use, written: Written, parameter: Parameter, value: Any) -> 
         Text(f"{written.name} 不能取 {value}", f"{written.name} cannot be {value}"),
         Text(f"可选值：{listed}", f"choose one of {listed}"),
         change,
+        use.priority,
     )
 
 

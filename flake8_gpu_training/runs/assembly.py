@@ -31,7 +31,7 @@ from flake8_gpu_training.facts import Entry as NodeEntry
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs._followed_objects import are_changed, are_lost, changed_settings
-from flake8_gpu_training.runs.absent import absent
+from flake8_gpu_training.runs.absent import absent, named_by
 from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
@@ -1001,10 +1001,14 @@ def _breaks(command: Command, script: ScriptFile) -> bool:
 
 
 def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
-    """The settings that name configuration files of Accelerate and DeepSpeed."""
-    options = launch.options if launch is not None else {}
-    found = [options[name] for name in ("config_file", "deepspeed_config_file") if name in options]
-    return found + [parts.settings[name] for name in _DEEPSPEED_NAMES if name in parts.settings]
+    """The settings that name configuration files."""
+    own = [parts.settings[name] for name in _DEEPSPEED_NAMES if name in parts.settings]
+    told = {setting.location for setting in own}
+    taken = {"script"} | {setting.name for setting in own}
+    return [
+        *(s for s in named_by(launch) if s.name not in taken and s.location not in told),
+        *own,
+    ]
 
 
 def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:

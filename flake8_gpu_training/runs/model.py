@@ -248,10 +248,12 @@ class RefusedWord:
 
 @dataclass(frozen=True)
 class Absent:
-    """A configuration file that a flag names and that is not there; ``near``: one like it."""
+    """A file that a command names and that is not there; ``near``: one like it; ``folder``: where
+    it should be, "" where only a name is written."""
 
     setting: Setting
     near: str = ""
+    folder: str = ""
 
 
 @dataclass(frozen=True)
