@@ -278,7 +278,7 @@ class _View(RunWords):
             return ""
         scored = self.audit(identifier)
         items = [item for c in scored.categories for item in c.items] if scored else []
-        wanted = frozenset(i.id for i in items if i.status is Status.RECOMMENDED)
+        wanted = frozenset(i.id for i in items if i.status in (Status.RECOMMENDED, Status.PARTIAL))
         return draw(roots, self.subject(identifier), self.lang, wanted)
 
     def more_scenarios(self, identifier: str) -> tuple[Scenario, ...]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Optional
 
-from flake8_gpu_training.checks.base import Evidence, Item, Judgement, Status
+from flake8_gpu_training.checks.base import Evidence, Item, Judgement, Priority, Status
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.verdicts import Verdict
 from report_builder.audits import Audit, Category
+from report_builder.wording import place_text
 
 # Of two checks that serve one item, the graver answer stands.
 _GRAVITY = (
@@ -80,11 +81,14 @@ class ScoredAudit:
 
 def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
     """The audit's scores, or None when no check serves any of its items."""
+    judged = tuple(verdicts)
+    refused = _refused(judged)
     served: dict[str, list[ScoredItem]] = {}
-    for verdict in verdicts:
+    for verdict in judged:
         for item in verdict.check.items:
             if item.audit == audit.id and (not item.fault or verdict.judgement.findings):
-                served.setdefault(item.category, []).append(_score_item(verdict, item))
+                scored = _unless_refused(_score_item(verdict, item), refused)
+                served.setdefault(item.category, []).append(scored)
     if not served:
         return None
     categories = tuple(_score_category(c, served.get(c.id, [])) for c in audit.categories)
@@ -102,13 +106,55 @@ def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
     )
 
 
+def _refused(verdicts: Iterable[Verdict]) -> dict[Location, str]:
+    """Where settings stand with which the run fails at start, or which have no effect.
+
+    What stands at the command or constructor as a whole is about no setting alone.
+    """
+    return {
+        finding.location: verdict.check.code
+        for verdict in verdicts
+        if verdict.check.code.startswith("GPU0")
+        for finding in verdict.judgement.findings
+        if (finding.priority or verdict.priority) is Priority.HIGH
+        and finding.location not in (verdict.run.location, verdict.run.place.location)
+    }
+
+
+def _unless_refused(item: ScoredItem, refused: Mapping[Location, str]) -> ScoredItem:
+    """``item``, which earns nothing where the setting that turns it on is refused."""
+    if item.status not in (Status.ENABLED, Status.PARTIAL):
+        return item
+    for shown in item.evidence:
+        place = shown.location
+        code = refused.get(place) if place is not None else None
+        if place is not None and code is not None:
+            why = Text(
+                f"`{shown.text}`（{place_text(place, 'zh')}）不会生效，见 {code}",
+                f"`{shown.text}` ({place_text(place, 'en')}) takes no effect, see {code}",
+            )
+            return replace(
+                item,
+                status=Status.DISABLED,
+                points=0.0,
+                lost=0.0,
+                evidence=(),
+                current=why,
+                action=Text("", ""),
+                places=(),
+            )
+    return item
+
+
 def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
     judgement = verdict.judgement
-    status = _status(item, judgement.status, judgement.variant)
+    status = _status(item, judgement)
     if item.fault:
         status = Status.RECOMMENDED
     share = {Status.ENABLED: 1.0, Status.PARTIAL: judgement.share}.get(status, 0.0)
     to_gain = status in (Status.PARTIAL, Status.RECOMMENDED)
+    advised = to_gain and (not judgement.better or item.matches(judgement.better))
+    told = status is judgement.status or status is Status.RECOMMENDED
     return ScoredItem(
         item.id,
         Text(item.id, item.id),
@@ -119,9 +165,9 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         item.points * (1 - share) if to_gain else 0.0,
         f"{item.category}/{item.group}" if item.group else "",
         judgement.evidence if status is judgement.status else (),
-        judgement.current if status is judgement.status else Text("", ""),
-        judgement.action if to_gain else Text("", ""),
-        _places(judgement) if to_gain else (),
+        judgement.current if told else Text("", ""),
+        judgement.action if advised else Text("", ""),
+        _places(judgement) if advised else (),
     )
 
 
@@ -129,11 +175,13 @@ def _places(judgement: Judgement) -> tuple[Location, ...]:
     return tuple(dict.fromkeys(finding.location for finding in judgement.findings))
 
 
-def _status(item: Item, status: Status, variant: str) -> Status:
-    """The status of ``item`` when its check says ``status`` about ``variant``."""
+def _status(item: Item, judgement: Judgement) -> Status:
+    """The status of ``item`` when its check judges a variant so."""
     everywhere = (Status.NOT_APPLICABLE, Status.UNKNOWN, Status.DISABLED)
-    if item.matches(variant) or status in everywhere:
-        return status
+    if item.matches(judgement.variant) or judgement.status in everywhere:
+        return judgement.status
+    if judgement.better and item.matches(judgement.better):
+        return Status.RECOMMENDED
     return Status.DISABLED
 
 
@@ -166,7 +214,25 @@ def _ordered(category: Category, found: dict[str, ScoredItem]) -> tuple[ScoredIt
         for identifier, title in listed.items()
     ]
     others = [item for key, item in found.items() if key not in listed]
-    return (*named, *(replace(one, title=faults.get(one.id, one.title)) for one in others))
+    named += [replace(one, title=faults.get(one.id, one.title)) for one in others]
+    return tuple(_beside(item, named) for item in named)
+
+
+def _beside(item: ScoredItem, items: Sequence[ScoredItem]) -> ScoredItem:
+    """``item``, with the alternative that is on, or advised, where that is why it is off."""
+    if item.status is not Status.DISABLED or not item.group or item.evidence or item.current.en:
+        return item
+    group = [other for other in items if other.group == item.group]
+    for status, zh, en in (
+        (Status.ENABLED, "同类已启用：{}", "its alternative is on: {}"),
+        (Status.PARTIAL, "同类已启用：{}", "its alternative is on: {}"),
+        (Status.RECOMMENDED, "同类建议：{}", "its alternative is advised: {}"),
+    ):
+        for other in group:
+            if other.status is status:
+                title = other.title
+                return replace(item, current=Text(zh.format(title.zh), en.format(title.en)))
+    return item
 
 
 def _points(items: Sequence[ScoredItem]) -> tuple[float, float]:

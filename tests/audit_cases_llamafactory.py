@@ -83,6 +83,7 @@ CASES: tuple[Case, ...] = (
     Case("oft", ON, {"finetuning_type": "oft"}),
     Case("oft", OFF),
     Case("oft", NA, {**FULL, "do_train": False, "do_predict": True}),
+    Case("qlora", OFF, {**FULL, "quantization_bit": 4}),  # refused: not in effect
     Case("qlora", ON, {"quantization_bit": 4}),
     Case("qlora", ON, {"quantization_bit": 8, "quantization_method": "hqq"}),
     Case("qlora", ON, {"model_name_or_path": "TechxGenus/Meta-Llama-3-8B-Instruct-AWQ"}),
@@ -207,6 +208,7 @@ CASES: tuple[Case, ...] = (
     Case("auto", ON, {"flash_attn": "auto"}, ONE, (V100,)),
     Case("auto", ON, {}, ONE, (V100,)),
     Case("auto", PARTLY, {"flash_attn": "auto"}, ONE, (A100,)),
+    Case("auto", PARTLY, {}, ONE, (A100,)),
     Case("auto", OFF, {"flash_attn": "fa2"}),
     Case("auto", NA, {}, NPU),
     Case("shift-attention", ON, {"shift_attn": True, "model_name_or_path": LLAMA}),

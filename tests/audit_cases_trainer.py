@@ -308,10 +308,14 @@ _OPTIMIZERS = {
 
 def _optimizers() -> Iterator[Case]:
     for item, name in _OPTIMIZERS.items():
-        yield from everywhere(item, ON, {"optim": name}, shows="optim")
+        layers = {"optim_target_modules": "all-linear"} if item in ("galore", "apollo") else {}
+        yield from everywhere(item, ON, {"optim": name, **layers}, shows="optim")
         yield from untrained(item)
         if item != "fused-adamw":
             yield from everywhere(item, OFF, {"optim": "adamw_torch"})
+    for item in ("galore", "apollo"):  # without layers it is refused, and not in effect
+        refused = {"optim": _OPTIMIZERS[item]}
+        yield from everywhere(item, OFF, refused, ("yaml",))
     yield from everywhere("fused-adamw", ADVISED, {"optim": "adamw_torch"})
     yield Case("fused-adamw", ADVISED, "default", constructor({"bf16": True}, files=OLD))
     yield Case("fused-adamw", ON, "default", constructor({"bf16": True}), "adamw_torch_fused")
@@ -423,6 +427,7 @@ def _attention() -> Iterator[Case]:
     explicit = 'attn_implementation="sdpa"'
     yield from everywhere("sdpa", PARTLY, {"bf16": True}, PLAIN, loading=explicit)
     yield from everywhere("sdpa", PARTLY, {"attn_implementation": "sdpa"}, ("yaml",))
+    yield from everywhere("sdpa", PARTLY, {"bf16": True}, PLAIN, shows="sdpa")
     yield from untrained("sdpa")
     called = 'model.set_attention_implementation("flash_attention_2")'
     item = "runtime-switch"

@@ -55,6 +55,7 @@ def test_trees_advise_items_of_their_audit_in_both_languages(audit: str) -> None
 def test_every_mark_can_be_given_and_none_comes_unasked(audit: str) -> None:
     every = frozenset().union(*(each.advises for each in branches(TREES[audit])))
     long = {"max_length": 200_000, "packing": True, "attention": "flash_attention_2"}
+    long |= {"algorithm": "grpo", "rollout_engine": "none"}
     seen = marked(audit, run_of(tuning="full", **long), *every)
     seen += marked(audit, run_of(tuning="lora", **long), *every)
     able = [e.text.en for e in branches(TREES[audit]) if e.advises or e.holds is not None]
@@ -80,6 +81,31 @@ def test_the_branch_of_the_run_is_marked(
     practices: Mapping[str, Any], advised: str, line: str
 ) -> None:
     assert line in marked("swift", run_of(**practices), advised)
+
+
+@pytest.mark.parametrize(
+    ("tuning", "stage"),
+    [("lora", "zero2"), ("lora", "zero3"), ("full", "zero2"), ("full", "zero3")],
+)
+@pytest.mark.parametrize("audit", ["llamafactory", "transformers"])
+def test_every_stage_that_is_advised_is_marked(audit: str, tuning: str, stage: str) -> None:
+    start = {"lora": "LoRA → ", "full": "full → "}[tuning]
+    assert [x for x in marked(audit, run_of(tuning=tuning), stage) if x.startswith(start)]
+
+
+@pytest.mark.parametrize(
+    ("practices", "is_marked"),
+    [
+        ({"algorithm": "grpo", "rollout_engine": "none"}, True),
+        ({"algorithm": "grpo", "rollout_engine": "vllm"}, False),
+        ({"algorithm": "sft"}, False),
+    ],
+)
+def test_an_engine_is_named_where_the_trainer_samples_itself(
+    practices: Mapping[str, Any], is_marked: bool
+) -> None:
+    found = marked("transformers", run_of(**practices))
+    assert any("use_vllm=True" in line for line in found) is is_marked
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from flake8_gpu_training.checks.base import (
@@ -89,6 +91,43 @@ def test_weaker_alternative_earns_part_of_the_group() -> None:
     result = scored(verdict(Judgement(Status.PARTIAL, "sdpa", 0.5), fa2, sdpa))
     assert statuses(result)["sdpa"] is Status.PARTIAL
     assert (result.categories[0].score, result.categories[0].attainment) == (1.5, 0.5)
+
+
+def test_the_better_alternative_is_advised_beside_the_weaker_that_is_on() -> None:
+    fa2 = item("fa2", 3, group="attention", variant="flash_attention_2")
+    sdpa = item("sdpa", 3, group="attention", variant="sdpa")
+    flex = item("flex", 3, group="attention", variant="flex")
+    action = Text("改用", "use it")
+    judgement = Judgement(Status.PARTIAL, "sdpa", 0.5, action=action, better="flash_attention_2")
+    result = scored(verdict(judgement, fa2, sdpa, flex))
+    assert statuses(result)["sdpa"] is Status.PARTIAL
+    assert statuses(result)["fa2"] is Status.RECOMMENDED
+    assert (result.categories[0].score, result.categories[0].attainment) == (1.5, 0.5)
+    said = {entry.id: (entry.action.en, entry.current.en) for entry in result.categories[0].items}
+    assert said["fa2"][0] == "use it"
+    assert said["sdpa"][0] == ""
+    assert said["flex"] == ("", "its alternative is on: sdpa")
+
+
+def test_a_setting_that_the_framework_refuses_earns_nothing() -> None:
+    place = Location("sft.yaml", 5)
+    shown = (Evidence("quantization_bit=4", place),)
+    on = verdict(Judgement(Status.ENABLED, evidence=shown), item("x", 2))
+    refusal = verdict(Judgement(Status.NOT_APPLICABLE, findings=(Finding(place, "drop it"),)))
+    mistake = replace(refusal, check=replace(refusal.check, code="GPU024"))
+    assert scored(on, refusal).score == 2  # advice at the same place refuses nothing
+    result = scored(on, mistake)
+    assert (result.score, result.lost, statuses(result)["x"]) == (0, 0, Status.DISABLED)
+    assert "GPU024" in result.categories[0].items[0].current.en
+    minor = replace(mistake, check=replace(mistake.check, priority=Priority.MEDIUM))
+    assert scored(on, minor).score == 2  # no release is sure to refuse it
+
+
+def test_a_refused_command_says_nothing_of_a_setting_alone() -> None:
+    on = verdict(Judgement(Status.ENABLED, evidence=(Evidence("swift sft", AT),)), item("x", 2))
+    refusal = verdict(Judgement(Status.NOT_APPLICABLE, findings=(Finding(AT, "name the data"),)))
+    mistake = replace(refusal, check=replace(refusal.check, code="GPU024"))
+    assert scored(on, mistake).score == 2
 
 
 def test_when_no_alternative_is_on_only_the_best_is_recommended() -> None:

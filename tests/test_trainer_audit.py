@@ -137,23 +137,24 @@ def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:
 
 def test_the_total_of_a_run_that_leaves_all_at_its_default() -> None:
     scored = audited("hf_trainer_sft")
-    # H: pinned memory 1, unused columns removed 0.5; I: gradients clipped 1.5.
-    points = {"A": 0, "B": 0, "C": 0, "D": 0, "E": 0, "F": 0, "G": 0, "H": 1.5, "I": 1.5, "J": None}
-    assert by_category(scored) == points
-    # bf16 3, checkpointing 2, fused AdamW 7, ZeRO-2 5, FlashAttention 5, Liger 2.5, workers 2.
-    assert (scored.earned, scored.lost) == (3, 26.5)
-    # 62 without the 5 of J, as it generates nothing; 3 / (3 + 26.5).
-    assert (scored.score, scored.maximum, scored.attainment) == (3, 57, 0.1)
+    # F: half of 5, SDPA; H: pinned memory 1, unused columns removed 0.5; I: clipping 1.5.
+    points = {"A": 0, "B": 0, "C": 0, "D": 0, "E": 0, "F": 2.5, "G": 0, "H": 1.5, "I": 1.5}
+    assert by_category(scored) == {**points, "J": None}
+    # bf16 3, checkpointing 2, fused AdamW 7, ZeRO-2 5, FlashAttention 2.5, Liger 2.5, workers 2.
+    assert (scored.earned, scored.lost) == (5.5, 24)
+    # 62 without the 5 of J, as it generates nothing; 5.5 / (5.5 + 24).
+    assert (scored.score, scored.maximum, scored.attainment) == (5.5, 57, 0.19)
 
 
 def test_the_total_of_a_run_that_samples_with_an_engine() -> None:
     scored = audited("trl_grpo")
     # A: bf16 3; B: checkpointing 2; D: fused AdamW 7; E: ZeRO-3 5 and its offload 1;
-    # H: pinned memory 1; I: accumulation 1, clipping 1.5. The workers read prompts only.
-    points = {"A": 3, "B": 2, "C": 0, "D": 7, "E": 6, "F": 0, "G": 0, "H": 1, "I": 2.5, "J": None}
-    assert by_category(scored) == points
-    # FlashAttention 5: 21.5 / (21.5 + 5).
-    assert (scored.score, scored.maximum, scored.attainment) == (21.5, 57, 0.81)
+    # F: half of 5, SDPA; H: pinned memory 1; I: accumulation 1, clipping 1.5. The workers read
+    # prompts only.
+    points = {"A": 3, "B": 2, "C": 0, "D": 7, "E": 6, "F": 2.5, "G": 0, "H": 1, "I": 2.5}
+    assert by_category(scored) == {**points, "J": None}
+    # FlashAttention 2.5: 24 / (24 + 2.5).
+    assert (scored.score, scored.maximum, scored.attainment) == (24, 57, 0.91)
 
 
 def test_the_total_of_adapters_on_one_gpu() -> None:

@@ -183,6 +183,11 @@ def _sdpa(setting: Setting) -> str:
     return "auto" if setting.value == "auto" else "sdpa"
 
 
+_BY_DEFAULT = "default-"
+_TELLS_DEFAULTS = ("llamafactory", "hf_trainer")
+"""Frameworks whose audits count the kernel that they take by default."""
+
+
 def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     length = number(run, "max_length")
     long = length is not None and length >= _LONG
@@ -190,7 +195,8 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     single = number(run, "micro_batch_size") == 1 and not dense
     priority = _flash_priority(written, dense, long and not single)
     condition = "" if architecture(run) is not None else " (Ampere or newer)"
-    explicit_sdpa = written == "sdpa" and setting.explicit
+    served = written == "sdpa" and (setting.explicit or run.framework in _TELLS_DEFAULTS)
+    variant = _sdpa(setting) if setting.explicit else f"{_BY_DEFAULT}{_sdpa(setting)}"
     answer = advise(
         run,
         _why_flash(written, single) + condition,
@@ -200,14 +206,16 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
             "use FlashAttention-2 (needs flash-attn and an Ampere or newer GPU)",
         ),
         practices={"attention": "flash_attention_2"},
-        variant=_sdpa(setting) if explicit_sdpa else "flash-attention-2",
+        variant=variant if served else "flash-attention-2",
         at=setting,
         call=None if setting.explicit else _loading_call(run),
-        share=0.5 if explicit_sdpa else None,
+        share=0.5 if served else None,
         priority=priority,
         parameters=_attention_parameters(run),
         impact=None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA),
     )
+    if served:
+        answer = replace(answer, better="flash-attention-2")
     return _where_the_model_is_loaded(run, answer) if setting.explicit else answer
 
 
@@ -285,10 +293,10 @@ CHECKS: tuple[Check, ...] = (
                 _L, "F", "flash-attention-2", 3, "attention", "flash-attention-2|flash-attention-3"
             ),
             Item(_L, "F", "sdpa", 3, "attention", "sdpa"),
-            Item(_L, "F", "auto", 3, "attention", "auto"),
+            Item(_L, "F", "auto", 3, "attention", "auto|default-auto"),
             Item(_H, "F", "flash-attention-2", 5, "attention", "flash-attention-2"),
             Item(_H, "F", "flash-attention-3", 5, "attention", "flash-attention-3"),
-            Item(_H, "F", "sdpa", 5, "attention", "sdpa"),
+            Item(_H, "F", "sdpa", 5, "attention", "sdpa|default-sdpa"),
             Item(_H, "F", "flex-attention", 5, "attention", "flex-attention"),
         ),
         impact=by_class(

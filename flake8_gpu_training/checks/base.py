@@ -100,7 +100,8 @@ class Judgement:
     """A check's answer for a run.
 
     ``variant``: for a practice with alternatives, the one that is on (ENABLED, PARTIAL) or
-    best for this run (RECOMMENDED). ``share``: part of the points earned when PARTIAL.
+    best for this run (RECOMMENDED). ``share``: part of the points earned when PARTIAL;
+    ``better``: the alternative that would earn them all.
     ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
     when something is to be changed). ``priority`` and ``impact`` override the check's.
     """
@@ -115,6 +116,7 @@ class Judgement:
     change: Optional[Change] = None
     priority: Optional[Priority] = None
     impact: Optional[Impact] = None
+    better: str = ""
 
 
 @dataclass(frozen=True)

@@ -110,15 +110,19 @@ LLAMAFACTORY = (
             "多卡训练？",
             "several GPUs?",
             branch(
-                "LoRA → deepspeed: examples/deepspeed/ds_z2_config.json",
-                "LoRA → deepspeed: examples/deepspeed/ds_z2_config.json",
-                advises=("zero2",),
+                "LoRA → deepspeed: examples/deepspeed/ds_z2_config.json"
+                "（基座单卡放不下用 ds_z3_config.json）",
+                "LoRA → deepspeed: examples/deepspeed/ds_z2_config.json (ds_z3_config.json where "
+                "one GPU cannot hold the base)",
+                advises=("zero2", "zero3", "fsdp"),
                 holds=not_tuned_fully,
             ),
             branch(
-                "全参 → deepspeed: examples/deepspeed/ds_z3_config.json",
-                "full → deepspeed: examples/deepspeed/ds_z3_config.json",
-                advises=("zero3", "fsdp"),
+                "全参 → deepspeed: examples/deepspeed/ds_z3_config.json"
+                "（ZeRO-2 放得下时用 ds_z2_config.json）",
+                "full → deepspeed: examples/deepspeed/ds_z3_config.json (ds_z2_config.json where "
+                "ZeRO-2 fits)",
+                advises=("zero2", "zero3", "fsdp"),
                 holds=tuned_fully,
             ),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.runs.model import Run
 from report_builder.trees.base import (
     branch,
     is_packed,
@@ -13,6 +14,13 @@ from report_builder.trees.base import (
 )
 
 _LONG = longer_than(32_768)
+
+
+def _samples_by_itself(run: Run) -> bool:
+    """Whether the model that is trained samples its completions, and no engine."""
+    samples = run.value("algorithm") in ("grpo", "rloo", "online_dpo")
+    return samples and run.value("rollout_engine") == "none"
+
 
 TRANSFORMERS = (
     branch(
@@ -110,17 +118,23 @@ TRANSFORMERS = (
             "多卡训练？",
             "several GPUs?",
             branch(
-                "LoRA → ZeRO-2，或只用 DDP",
-                "LoRA → ZeRO-2, or DDP alone",
-                advises=("zero2", "fsdp-shard-grad-op"),
+                "LoRA → ZeRO-2，或只用 DDP（基座单卡放不下用 ZeRO-3 或 FSDP full_shard）",
+                "LoRA → ZeRO-2, or DDP alone (ZeRO-3 or FSDP full_shard where one GPU cannot hold "
+                "the base)",
+                advises=("zero2", "zero3", "fsdp-full-shard", "fsdp-shard-grad-op"),
                 holds=not_tuned_fully,
             ),
             branch(
-                "全参 → FSDP full_shard 或 ZeRO-3",
-                "full → FSDP full_shard or ZeRO-3",
-                advises=("fsdp-full-shard", "zero3"),
+                "全参 → FSDP full_shard 或 ZeRO-3（放得下时 ZeRO-2）",
+                "full → FSDP full_shard or ZeRO-3 (ZeRO-2 where it fits)",
+                advises=("fsdp-full-shard", "fsdp-shard-grad-op", "zero2", "zero3"),
                 holds=tuned_fully,
             ),
+        ),
+        branch(
+            'GRPO / RLOO 训练慢？ → use_vllm=True、vllm_mode="colocate"',
+            'GRPO or RLOO slow? → use_vllm=True, vllm_mode="colocate"',
+            holds=_samples_by_itself,
         ),
         branch(
             "数据供不上？ → dataloader_num_workers=4、dataloader_persistent_workers=True",
