@@ -405,7 +405,7 @@ def test_packing_on_a_gpu_without_flash_attention_is_dropped() -> None:
         hardware=Hardware("V100-32G"),
     )
     (finding,) = judged(run, "GPU016").findings
-    assert finding.message.startswith("drop packing")
+    assert finding.message.startswith("drop --packing")
     assert judged(run, "GPU301").findings == ()
 
 
@@ -453,3 +453,27 @@ def test_one_process_that_a_launcher_may_multiply_is_no_mistake(tmp_path: Path) 
     assert findings(runs_of(tmp_path / "open", files), "GPU021") == []
     files = {"run.sh": f"torchrun --nproc_per_node 2 {script}\n"}
     assert len(findings(runs_of(tmp_path / "few", files), "GPU021")) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "instruction"),
+    [
+        (
+            {"train.sh": "swift sft --model org/m --dataset d.jsonl --packing true\n"},
+            "set --attn_impl flash_attn: packing needs flash attention",
+        ),
+        (
+            {
+                "train.sh": "swift sft sft.yaml\n",
+                "sft.yaml": "model: org/m\ndataset: d.jsonl\npacking: true\n",
+            },
+            "set attn_impl to flash_attn: packing needs flash attention",
+        ),
+    ],
+)
+def test_packing_asks_for_the_kernel_where_it_is_written(
+    tmp_path: Path, files: dict[str, str], instruction: str
+) -> None:
+    (one,) = findings(runs_of(tmp_path, files), "GPU016")
+    assert one.message.startswith(instruction)
+    assert one.message.endswith("ms-swift refuses to start")

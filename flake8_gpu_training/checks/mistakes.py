@@ -30,7 +30,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.checks.changes import write
-from flake8_gpu_training.facts import Document, Location, ProblemKind, Setting, known
+from flake8_gpu_training.facts import Document, Location, Origin, ProblemKind, Setting, known
 from flake8_gpu_training.frameworks.accepted import accepted_by
 from flake8_gpu_training.frameworks.reading import parsed, version_of
 from flake8_gpu_training.frameworks.transformers import configuration_class
@@ -516,10 +516,14 @@ def _packing_without_flash(run: Run) -> Iterator[Fault]:
         return
     if version_of(run, "ms-swift") < _PACKS_WITH_FLASH[packed.name]:
         return
+    is_flag = packed.origin is Origin.FLAG
+    own = f"--{packed.name}" if is_flag else packed.name
+    flag = "--attn_impl flash_attn" if is_flag else "attn_impl to flash_attn"
     if has_flash_kernel(run) is False:
         yield Fault(
             _at(packed),
-            f"drop {packed.name}: it needs FlashAttention, which {gpu_text(run)} lacks",
+            f"drop {own}: {packed.name} needs FlashAttention, which {gpu_text(run)} lacks, and "
+            "ms-swift refuses to start",
             Text(f"{packed.name} 需要 flash attention", f"{packed.name} needs flash attention"),
             Text(f"该 GPU 上去掉 {packed.name}", f"drop {packed.name} on this GPU"),
             write(run, {packed.name: False}),
@@ -527,9 +531,10 @@ def _packing_without_flash(run: Run) -> Iterator[Fault]:
         return
     yield Fault(
         _at(packed),
-        f"set --attn_impl flash_attn: ms-swift refuses {packed.name} with {attention.value}",
+        f"set {flag}: {packed.name} needs flash attention, the run has {attention.value}, and "
+        "ms-swift refuses to start",
         Text(f"{packed.name} 需要 flash attention", f"{packed.name} needs flash attention"),
-        Text("设置 --attn_impl flash_attn", "set --attn_impl flash_attn"),
+        Text(f"设置 {flag}", f"set {flag}"),
         write(run, {"attn_impl": "flash_attn"}),
     )
 

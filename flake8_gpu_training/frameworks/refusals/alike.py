@@ -74,6 +74,18 @@ def within(name: str, test: Callable[[Any], bool]) -> Asked:
     return Asked((name,), lambda value: value is not None and not test(value))
 
 
+def _listed(asked: tuple[Asked, ...]) -> Text:
+    """Parameters as a sentence lists them."""
+    names = list(dict.fromkeys(one.spelled for one in asked))
+    head = ", ".join(names[:-1])
+    return Text("、".join(names), f"{head} and {names[-1]}" if head else "".join(names))
+
+
+def _need(asked: tuple[Asked, ...]) -> str:
+    """The verb to a list of parameters."""
+    return "need" if len({one.spelled for one in asked}) > 1 else "needs"
+
+
 @dataclass(frozen=True)
 class Alike:
     """Makes the rules of one source; ``asked``: what each of them asks besides."""
@@ -106,30 +118,30 @@ class Alike:
     def apart(self, name: str, dropped: Asked, *others: Asked) -> Refusal:
         """``dropped`` does not go with the others."""
         kept = (*others, *self.asked)
-        with_it = ", ".join(one.spelled for one in kept)
+        with_it = _listed(kept)
         return self.case(
             name,
             (dropped, *others),
             Text(f"去掉 {dropped.spelled}", f"drop {dropped.spelled}"),
-            Text(f"不能与 {with_it} 同用", f"it does not go with {with_it}"),
+            Text(f"不能与 {with_it.zh} 同用", f"it does not go with {with_it.en}"),
         )
 
     def needs(self, name: str, missing: Asked, *asked: Asked) -> Refusal:
         """The others need ``missing``."""
-        by = ", ".join(one.spelled for one in (*asked, *self.asked))
+        by = (*asked, *self.asked)
         return self.case(
             name,
             (*asked, missing),
             Text(f"加上 {missing.spelled}", f"add {missing.spelled}"),
-            Text(f"{by} 需要它", f"{by} needs it"),
+            Text(f"{_listed(by).zh} 需要它", f"{_listed(by).en} {_need(by)} it"),
         )
 
     def sets(self, name: str, value: str, wrong: Asked, *asked: Asked) -> Refusal:
         """``wrong`` is to be set to ``value``, or what it says in words."""
-        by = ", ".join(one.spelled for one in (*asked, *self.asked))
+        by = tuple(one for one in (*asked, *self.asked) if one.names != wrong.names)
         value_of = f"{{{wrong.names[0]}}}" if len(wrong.names) == 1 else ""
         why = (
-            Text(f"{by} 要求如此", f"{by} needs that")
+            Text(f"{_listed(by).zh} 要求如此", f"{_listed(by).en} {_need(by)} that")
             if by
             else Text(f"{value_of} 超出范围".lstrip(), f"{value_of or 'it'} is out of range")
         )

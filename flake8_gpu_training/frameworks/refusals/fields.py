@@ -50,7 +50,7 @@ def satisfying(
         (parameter,),
         refused,
         Text(f"{parameter} 应为{wanted.zh}", f"give {parameter} {wanted.en}"),
-        Text(f"{parameter}={{{parameter}}} 不是", f"{parameter}={{{parameter}}} is none"),
+        Text(f"{parameter}={{{parameter}}} 不是", f"{parameter}={{{parameter}}} is not allowed"),
         groups=(group,),
         since=since,
         until=until,

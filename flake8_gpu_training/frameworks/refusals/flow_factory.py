@@ -464,7 +464,7 @@ _RULES: tuple[Refusal, ...] = (
             "train.timestep_range 写成 0 到 1 之间的上限，或 [下限, 上限]",
             "give train.timestep_range an upper bound within 0 and 1, or [lower, upper]",
         ),
-        Text("{value} 不是这样的范围", "{value} is none"),
+        Text("{value} 不是这样的范围", "{value} is not allowed"),
         figures=lambda options: {"value": options["train.timestep_range"]},
     ),
     _reversed("clip_range"),

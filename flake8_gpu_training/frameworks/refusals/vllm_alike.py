@@ -478,7 +478,7 @@ _OF_FLAGS = (
             "write {--reasoning_effort_map} as a JSON object of texts for the efforts "
             "from none to max",
         ),
-        Text("不是这样的对象", "it is none"),
+        Text("不是这样的对象", "it is no such object"),
     ),
 )
 

@@ -415,7 +415,7 @@ REFUSALS: tuple[Refusal, ...] = (
             (name,),
             _pairs(name),
             Text(f"{name} 写成 JSON：{{json}}", f"write {name} as JSON: {{json}}"),
-            Text(f"{{{name}}} 不是 JSON", f"{{{name}}} is none"),
+            Text(f"{{{name}}} 不是 JSON", f"{{{name}}} is not allowed"),
             figures=_as_json(name),
             since="3.7.3",
             groups=SFT,

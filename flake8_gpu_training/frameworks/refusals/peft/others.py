@@ -146,7 +146,7 @@ REFUSALS: tuple[Refusal, ...] = (
         ("gralora_k", "r"),
         _indivisible,
         Text("gralora_k 应整除 r（{r}）", "give gralora_k a divisor of r ({r})"),
-        Text("{gralora_k} 不整除", "{gralora_k} is none"),
+        Text("{gralora_k} 不整除", "{gralora_k} is not allowed"),
         groups=("GraloraConfig",),
     ),
     above("LilyConfig", "stride_A"),

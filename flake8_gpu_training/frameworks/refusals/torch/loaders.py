@@ -127,7 +127,7 @@ def of_loaders() -> Iterator[Refusal]:
         ("batch_size",),
         lambda options: _no_number(options, "batch_size"),
         Text("batch_size 设为正整数", "give batch_size a whole number above 0"),
-        Text("不接受 {batch_size}", "{batch_size} is none"),
+        Text("不接受 {batch_size}", "{batch_size} is not allowed"),
         groups=("DataLoader", "BatchSampler"),
     )
     yield Refusal(
@@ -196,7 +196,7 @@ def of_loaders() -> Iterator[Refusal]:
         ("num_samples",),
         lambda options: _no_number(options, "num_samples"),
         Text("num_samples 设为正整数", "give num_samples a whole number above 0"),
-        Text("不接受 {num_samples}", "{num_samples} is none"),
+        Text("不接受 {num_samples}", "{num_samples} is not allowed"),
         groups=("RandomSampler", "WeightedRandomSampler"),
     )
     yield Refusal(

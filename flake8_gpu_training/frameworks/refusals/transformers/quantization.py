@@ -229,7 +229,7 @@ _OTHERS = (
             "hadamard_size 设为 group_size（{group_size}）的倍数",
             "make hadamard_size a multiple of group_size ({group_size})",
         ),
-        Text("{hadamard_size} 不是", "{hadamard_size} is none"),
+        Text("{hadamard_size} 不是", "{hadamard_size} is not allowed"),
         groups=("HiggsConfig",),
     ),
     _among("FPQuantConfig", "forward_dtype", "mxfp4", "nvfp4", since="4.57.6"),

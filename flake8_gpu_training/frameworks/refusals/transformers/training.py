@@ -310,7 +310,7 @@ REFUSALS: tuple[Refusal, ...] = (
             'lr_scheduler_kwargs 写成映射，如 {{"num_cycles": 1}}',
             'give lr_scheduler_kwargs a mapping, such as {{"num_cycles": 1}}',
         ),
-        Text("{lr_scheduler_kwargs} 不是映射", "{lr_scheduler_kwargs} is none"),
+        Text("{lr_scheduler_kwargs} 不是映射", "{lr_scheduler_kwargs} is not allowed"),
         stops=_SCHEDULES,
         groups=GROUPS,
         since="4.38.2",

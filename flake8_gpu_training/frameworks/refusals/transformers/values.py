@@ -195,7 +195,7 @@ REFUSALS: tuple[Refusal, ...] = (
         ("output_dir",),
         _is_no_path,
         Text("output_dir 写成一个路径", "give output_dir the path of a folder"),
-        Text("{output_dir} 不是路径", "{output_dir} is none"),
+        Text("{output_dir} 不是路径", "{output_dir} is not allowed"),
         groups=GROUPS,
     ),
     Refusal(
