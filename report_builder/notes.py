@@ -29,9 +29,9 @@ _WHOLE: Mapping[str, str] = MappingProxyType(
         "nothing in the code is distributed": "代码中没有分布式训练",
         "packing turns padding_free on": "packing 会自动开启 padding_free",
         "the constant schedule does not warm up": "constant 调度没有预热",
-        "trl loads a model given by name; Transformers: sdpa where supported": (
-            "trl 按名称加载模型，Transformers 在支持时用 sdpa"
-        ),
+        "sdpa where supported": "支持时用 sdpa",
+        "eager": "eager",
+        "eager before PyTorch 2.1.1": "PyTorch 2.1.1 之前用 eager",
         "Flow-Factory: attn_backend unset leaves Diffusers' native (SDPA) attention": (
             "Flow-Factory 未设 attn_backend 时用 Diffusers 自带注意力（SDPA）"
         ),
@@ -147,6 +147,7 @@ _COUNTED: Mapping[str, str] = MappingProxyType(
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(\d+) processes, nothing shards the model"), r"\1 个进程，模型未被切分"),
     (re.compile(r"(\w+) splits the model"), r"模型由 \1 切分"),
+    (re.compile(r"_supports_sdpa of (\w+)"), r"\1 类的 _supports_sdpa 决定"),
     (re.compile(r"([\d,]+) samples in (.+)"), r"\2 共 \1 条样本"),
     (re.compile(r"(.+): its trainer is built on Accelerate"), r"\1 的训练器基于 Accelerate"),
     (re.compile(r"one process with (\S+) GPUs in sight"), r"单进程，可见 GPU 为 \1"),
@@ -171,11 +172,12 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
         r"global_batch_size \1 ÷ micro_batch_size \2 ÷ 数据并行数",
     ),
 )
+_NAMED_MODEL = "trl loads a model given by name; "
 _ABSENCE = re.compile(
     r"no (?P<what>.+?) (?:in use|in the (?:reachable )?code(?: that is run| or its launch)?)"
 )
 _COUNT = re.compile(r"one (?P<what>[\w ]+?) unless (?:(?P<variable>[A-Z_]+) is )?set")
-_OWNED = re.compile(r"(?P<owner>[\w.+-]+(?: [\w./*>=, -]+?)?): (?P<rest>.+)")
+_OWNED = re.compile(r"(?P<owner>[\w.+-]+(?: [\w./*<>=, -]+?)?): (?P<rest>.+)")
 
 
 def chinese_note(note: str) -> Optional[str]:
@@ -183,6 +185,9 @@ def chinese_note(note: str) -> Optional[str]:
     whole = _WHOLE.get(note)
     if whole is not None:
         return whole
+    if note.startswith(_NAMED_MODEL):
+        loaded = note[len(_NAMED_MODEL) :]
+        return f"trl 按名称加载模型；{chinese_note(loaded) or loaded}"
     absence = _ABSENCE.fullmatch(note)
     if absence is not None:
         return absent(absence["what"])

@@ -148,15 +148,15 @@ def default_text(text: str, lang: str) -> Optional[str]:
     None for a text of another form, which can only be quoted.
     """
     chinese = lang == "zh"
-    found = _DEFAULT.fullmatch(text)
-    if found is not None:
-        return _of_library(found, chinese)
     if text == _PRETRAINED:
         return (
             "`sdpa`（框架默认，transformers ≥ 4.36）"
             if chinese
             else ("`sdpa` (default of transformers 4.36 and later)")
         )
+    found = _DEFAULT.fullmatch(text)
+    if found is not None:
+        return _of_library(found, chinese)
     assigned = _ASSIGNED.fullmatch(text)
     if assigned is not None:
         source = re.split(r"[:,] |'s default", assigned["source"])[0]
@@ -188,7 +188,8 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
         setting = f"`{named['name']}={named['value']}`"
         return f"{setting}（框架默认，{source}）" if chinese else f"{setting} (default, {source})"
     if not chinese:
-        return f"framework default ({source})"
+        is_told = found["library"] == "from_pretrained"
+        return f"{found['rest']} (default)" if is_told else f"framework default ({source})"
     reason = chinese_note(found["rest"])
     return f"框架默认（{source}）" if reason is None else f"{reason}（框架默认，{source}）"
 

@@ -286,3 +286,27 @@ def test_a_given_launch_command_is_named_as_such(tmp_path: Path) -> None:
             text = path.read_text(encoding="utf-8")
             assert "launch-command>" not in text
         assert f"（{name}）" in text or f"({name})" in text
+
+
+@pytest.mark.parametrize(
+    ("note", "zh", "en"),
+    [
+        (
+            "from_pretrained: transformers >= 4.36: sdpa where supported",
+            "`sdpa`（框架默认，transformers ≥ 4.36）",
+            "`sdpa` (default of transformers 4.36 and later)",
+        ),
+        (
+            "from_pretrained: transformers < 4.36: eager",
+            "transformers < 4.36：eager（框架默认，transformers）",
+            "transformers < 4.36: eager (default)",
+        ),
+        (
+            "trl loads a model given by name; transformers >= 4.36: sdpa where supported",
+            "trl 按名称加载模型；transformers >= 4.36：支持时用 sdpa",
+            "trl loads a model given by name; transformers >= 4.36: sdpa where supported",
+        ),
+    ],
+)
+def test_the_kernel_that_a_model_has_by_default_is_named(note: str, zh: str, en: str) -> None:
+    assert (default_text(note, "zh"), default_text(note, "en")) == (zh, en)
