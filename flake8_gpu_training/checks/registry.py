@@ -40,7 +40,12 @@ MODULES = (
     "hot_loops",  # GPU35x, GPU450, GPU55x
     "infrastructure",  # GPU801, GPU802
     "frequencies",  # GPU803 to GPU805
-    "inference",  # GPU9xx
+    "inference",  # GPU901 to GPU908
+    "sglang_compute",  # GPU960 to GPU966
+    "sglang_cache",  # GPU967 to GPU971
+    "sglang_parallel",  # GPU972 to GPU977, GPU989
+    "sglang_rlhf",  # GPU979 to GPU982
+    "sglang_serving",  # GPU978, GPU983 to GPU988, GPU990 to GPU992
 )
 
 

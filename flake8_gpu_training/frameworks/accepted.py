@@ -12,7 +12,7 @@ from typing import Optional
 from flake8_gpu_training.facts import Call, PythonFile
 from flake8_gpu_training.frameworks import swift
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
-from flake8_gpu_training.frameworks.engine_of import is_router
+from flake8_gpu_training.frameworks.engine_of import is_router, starts_router
 from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
@@ -350,6 +350,8 @@ def _server(run: Run) -> Optional[Accepted]:
         return None
     inverted = run.framework == "vllm" and parsed(found.parts[0].at_hand.version) >= _INVERTED
     extra = frozenset({"model", "model_tag", "config", "help"})
+    if starts_router(run):
+        extra |= {name for name in run.settings if name.startswith("router_")}
     return replace(found, extra=extra, bare_switches=True, inverted=inverted)
 
 

@@ -35,13 +35,20 @@ _UPDATES = re.compile(
     r"|update_named_param|update_weights_from_\w+|release_memory_occupation"
     r"|resume_memory_occupation|pause_generation|sleep|wake_up"
 )
-_ROUTER = re.compile(r"(?:vllm|sglang)[-_]router(?:\.\w+)*")
+_ROUTER = re.compile(r"(?:vllm|sglang)[-_]router(?:\.(?!launch_server)\w+)*")
+_SERVERS = re.compile(r"sglang_router[./]launch_server(?:\.py)?")
 
 
 def is_router(run: Run) -> bool:
     """Whether the run is a router, which hands requests on and loads no model."""
     words = run.command.words if run.command is not None else ()
     return any(_ROUTER.fullmatch(word.text.rpartition("/")[2]) for word in words[:4])
+
+
+def starts_router(run: Run) -> bool:
+    """Whether the run starts servers and the router before them."""
+    words = run.command.words if run.command is not None else ()
+    return any(_SERVERS.search(word.text) for word in words[:4])
 
 
 @once_per_run

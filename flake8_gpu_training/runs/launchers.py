@@ -165,7 +165,7 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (r"(?:.*/)?vllm/entrypoints/cli/main", "vllm", ""),
         (r"(?:.*/)?vllm_router/(?:app|launch_router)", "vllm-router", "route"),
         (r"(?:.*/)?sglang_router/launch_router", "sglang-router", "route"),
-        (r"(?:.*/)?sglang/launch_server", "sglang", "serve"),
+        (r"(?:.*/)?sglang(?:_router)?/launch_server", "sglang", "serve"),
         (r"(?:.*/)?sglang/srt/entrypoints/http_server", "sglang", "serve"),
         (r"(?:.*/)?trl/scripts/(sft|dpo|grpo|kto|rloo|reward)", "trl", r"\1"),
         (r"(?:.*/)?trl/scripts/vllm_serve", "trl", "vllm-serve"),

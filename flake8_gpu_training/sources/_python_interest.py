@@ -111,6 +111,9 @@ CALLS = frozenset(
     get_linear_schedule_with_warmup get_cosine_schedule_with_warmup
     get_cosine_with_hard_restarts_schedule_with_warmup get_inverse_sqrt_schedule
     get_polynomial_decay_schedule_with_warmup get_wsd_schedule
+    update_weights_from_disk update_weights_from_tensor update_weights_from_distributed
+    update_weights_from_ipc init_weights_update_group release_memory_occupation
+    resume_memory_occupation pause_generation continue_generation
     """.split()  # noqa: SIM905
 )
 """Functions and methods whose calls are always gathered, whatever they are called on."""

@@ -1,0 +1,245 @@
+"""What several checks ask of SGLang: its model's attention and weights, its defaults by GPU."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Optional
+
+from flake8_gpu_training.checks._engine import LACKS, EngineJudge, answer, is_set
+from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, on
+from flake8_gpu_training.checks._scale import architecture
+from flake8_gpu_training.checks.base import Example, Judgement
+from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.frameworks.reading import number
+from flake8_gpu_training.language import Text
+
+SOURCE = "SGLang 0.5.23, srt/arg_groups"
+ENVIRON = "SGLang 0.5.10 and 0.5.23, srt/environ.py"
+DOCS = "https://docs.sglang.io/docs/advanced_features"
+TUNING = "https://docs.sglang.io/advanced_features/hyperparameter_tuning.html"
+V4 = "https://lmsys.org/blog/2024-12-04-sglang-v0-4/"
+LARGE_EP = "https://lmsys.org/blog/2025-05-05-large-scale-ep"
+RL = "https://docs.sglang.io/docs/advanced_features/sglang_for_rl"
+
+PREFILL_GRAPHS = (0, 5, 10)
+"""The first release whose prefill runs in CUDA graphs unless told otherwise."""
+BREAKABLE = (0, 5, 15)
+"""The first release read that captures prefill in segments, and always speculates by V2."""
+FA3_DEFAULT = (0, 4, 6)
+
+_LATENT = re.compile(
+    r"(?i)deepseek[-_]?(?:v2|v3|r1(?!.*distill)|coder[-_]v2|prover[-_]v2|vl2)"
+    r"|kimi[-_](?:k[12]|vl)|moonlight|longcat|minicpm3|glm-5|glm-4\.7-flash|mistral-large-3"
+)
+_SPARSE = re.compile(r"(?i)deepseek[-_]?v3\.2|glm-5(?![\d-]*\d*b)")
+_MIXTURE = re.compile(
+    r"(?i)deepseek[-_]?(?:v[2-9]|r1(?!.*distill))|kimi[-_]k\d|glm-(?:4\.[5-9]|5)(?!v?-flash)|gpt-oss"
+    r"|minimax-m|longcat|llama-?4|mixtral|-a\d+(?:\.\d+)?b|moe|dbrx|qwen3-next|qwen3-coder-480b"
+)
+_HYBRID = re.compile(
+    r"(?i)mamba|jamba|zamba|bamba|qwen3-next|qwen3\.[56]|falcon-h1|nemotron-(?:h|nano|3)|granite-4"
+    r"|\blfm2|kimi-linear|jet-nemotron"
+)
+_BLACKWELL_MHA = (0, 5, 10)
+
+
+def option(engine: Engine, *names: str) -> Setting:
+    """The first of the names that somebody wrote, else the first that the release has."""
+    written = engine.written(*names)
+    if written is not None:
+        return written
+    had = next((name for name in names if engine.parameter(name) is not None), names[0])
+    return engine.option(had)
+
+
+def number_of(engine: Engine, *names: str) -> Optional[float]:
+    """The value of a parameter as a number; None when it is not known or none."""
+    setting = option(engine, *names)
+    return number(setting.value) if setting.known else None
+
+
+def is_on(engine: Engine, name: str) -> bool:
+    """Whether a switch is known to be on."""
+    setting = engine.option(name)
+    return setting.known and is_set(setting)
+
+
+def defaulted(engine: Engine, said: str, variant: str = "") -> Judgement:
+    """On as SGLang does by itself, unless settings are out of sight."""
+    if engine.is_open or engine.is_remote:
+        return cannot_tell(Text("部分参数未能读取", "not all settings could be read"))
+    return on(f"{said} ({engine.called})", variant)
+
+
+def switch(name: str, off_text: Text, variant: str = "") -> EngineJudge:
+    """The judge of an option that a run may do without."""
+
+    def judge(engine: Engine) -> Judgement:
+        return optional(engine, name, off_text, variant)
+
+    return judge
+
+
+def optional(engine: Engine, name: str, off_text: Text, variant: str = "") -> Judgement:
+    """On, off or unknown by a switch that a run may do without."""
+    if engine.written(name) is None and engine.parameter(name) is None:
+        return cannot_apply(LACKS)
+    return answer(engine, name, off_text, variant)
+
+
+def variable(engine: Engine, *names: str) -> Optional[Setting]:
+    """A variable of the environment that the run sets."""
+    for name in names:
+        found = engine.run.environment.get(name)
+        if found is not None:
+            return found
+    return None
+
+
+# --- the model ---------------------------------------------------------------------------------
+
+
+def name_of(engine: Engine) -> str:
+    """The model's name, "" where it is not known."""
+    return engine.run.model.name or ""
+
+
+def _told(engine: Engine, pattern: re.Pattern[str]) -> Optional[bool]:
+    if pattern.search(name_of(engine)):
+        return True
+    return None if engine.run.model.kind == "unknown" else False
+
+
+def is_latent(engine: Engine) -> Optional[bool]:
+    """Whether the model's attention is latent (MLA); None where it is not known."""
+    return _told(engine, _LATENT)
+
+
+def is_sparse(engine: Engine) -> Optional[bool]:
+    """Whether the model picks the tokens that it attends to (DSA)."""
+    return _told(engine, _SPARSE)
+
+
+def is_mixture(engine: Engine) -> Optional[bool]:
+    """Whether the model is a mixture of experts."""
+    return True if engine.run.model.is_moe else _told(engine, _MIXTURE)
+
+
+def is_hybrid(engine: Engine) -> bool:
+    """Whether layers of states stand beside attention."""
+    return _HYBRID.search(name_of(engine)) is not None
+
+
+# --- sizes -------------------------------------------------------------------------------------
+
+
+def ranks(engine: Engine) -> Optional[float]:
+    """Tensor-parallel ranks, over which attention-data-parallel ones spread, too."""
+    return number_of(engine, "tp_size")
+
+
+def attention_ranks(engine: Engine) -> Setting:
+    """Data parallelism of the attention: ``attn_dp_size``, or ``dp_size`` with its switch."""
+    newer = engine.written("attn_dp_size")
+    if newer is not None:
+        return newer
+    asked = engine.option("enable_dp_attention")
+    if asked.known and is_set(asked):
+        return replace(asked, value=engine.option("dp_size").value)
+    return replace(asked, value=1) if asked.known else asked
+
+
+def speculates(engine: Engine) -> Optional[bool]:
+    """Whether tokens are drafted; None when that is not known."""
+    setting = engine.option("speculative_algorithm")
+    if engine.parameter("speculative_algorithm") is None and engine.written(setting.name) is None:
+        return False
+    return is_set(setting) if setting.known else None
+
+
+def dispatcher(engine: Engine) -> Setting:
+    """How experts on several ranks get their tokens: ``deepep``, another library or ``none``."""
+    older = engine.written("enable_deepep_moe")
+    if older is not None and older.known and is_set(older):
+        return replace(older, value="deepep")
+    return engine.option("moe_a2a_backend")
+
+
+def dispatches(engine: Engine) -> Optional[str]:
+    """The library that hands tokens to experts; "" for none, None when it is not known."""
+    if engine.parameter("moe_a2a_backend") is None and engine.written("moe_a2a_backend") is None:
+        older = engine.written("enable_deepep_moe")
+        return "deepep" if older is not None and older.known and is_set(older) else ""
+    setting = dispatcher(engine)
+    if not setting.known:
+        return None
+    return str(setting.value) if is_set(setting) else ""
+
+
+# --- attention ---------------------------------------------------------------------------------
+
+
+def asked_backend(engine: Engine) -> Optional[Setting]:
+    """The attention backend that somebody asks for: that of prefill where two are given."""
+    return engine.written("prefill_attention_backend", "attention_backend")
+
+
+def chosen_backend(engine: Engine) -> Optional[str]:
+    """The backend of attention; None where it is not known."""
+    asked = asked_backend(engine)
+    if asked is not None:
+        return str(asked.value) if known(asked.value) else None
+    return None if engine.is_open else default_backend(engine)
+
+
+def default_backend(engine: Engine) -> Optional[str]:
+    """What SGLang takes by itself; None where the GPU or the model leaves it open."""
+    generation, latent = architecture(engine.run), is_latent(engine)
+    if generation is None or latent is None or is_sparse(engine) or is_hybrid(engine):
+        return None
+    if generation == "Hopper" and engine.version >= FA3_DEFAULT:
+        topk = engine.written("speculative_eagle_topk")
+        if topk is None or topk.value == 1 or latent:
+            return "fa3"
+    if generation == "Blackwell":
+        return None  # of data centres or of desktops: their kernels differ
+    return "triton" if latent else "flashinfer"
+
+
+def examples(
+    bad: str,
+    good: str,
+    *,
+    start: str = "",
+    pin: str = "",
+    model: str = "Qwen/Qwen3-8B",
+    gpus: str = "",
+) -> tuple[Example, ...]:
+    """A server with the flags that are flagged, and with those that are not.
+
+    ``start`` stands before the flagged command alone; ``gpus``: what SLURM is asked for.
+    """
+    head = f"#!/bin/bash\n#SBATCH --gres=gpu:{gpus}\n" if gpus else "#!/bin/bash\n"
+    files = (("requirements.txt", f"sglang=={pin}\n"),) if pin else ()
+    command = f"python -m sglang.launch_server --model-path {model}"
+    return (
+        Example(
+            "sglang",
+            "serve.sh",
+            f"{head}{start}{command} {bad}".rstrip() + "\n",
+            f"{head}{command} {good}".rstrip() + "\n",
+            files,
+        ),
+    )
+
+
+def samples(engine: Engine) -> bool:
+    """Whether the engine generates for a run that trains."""
+    return engine.mode is not None and engine.mode.samples
+
+
+def serves(engine: Engine) -> bool:
+    """Whether the engine answers requests of others."""
+    return engine.mode in (Mode.SERVE, Mode.ROUTER)
