@@ -333,7 +333,7 @@ CHECKS: tuple[Check, ...] = (
         Text("DeepEP 参数", "How DeepEP hands tokens out"),
         Priority.MEDIUM,
         of_engine(sglang=_dispatching),
-        why="DeepEP's normal mode takes no CUDA graphs: it suits prefill, low latency suits decoding.",
+        why="DeepEP's normal mode goes without CUDA graphs: it suits prefill, but no decoding.",
         fix="Leave --deepep-mode at auto, but for servers that only prefill.",
         items=sglang_item("J", "deepep-parameters", 0.5),
         impact=by_class(Priority.MEDIUM, LARGE_EP),
