@@ -80,9 +80,14 @@ class Recommendation:
 
     @property
     def safety(self) -> str:
-        """``P0`` large gain, easy and at no cost, ``P1`` clear gain, ``P2`` needs a test."""
+        """``P0`` large gain, easy and at no cost, ``P1`` clear gain, ``P2`` needs a test.
+
+        A mistake is ``P0`` or ``P1`` only where it stops the run.
+        """
         if self.priority is Priority.LOW or self.difficulty == "high":
             return "P2"
+        if self.is_mistake and self.priority is not Priority.HIGH:
+            return "P2"  # it stops no run for sure: whether it costs anything needs a test
         costs = min(self.impact.throughput or (0,)) < 0 or self.needs_installation
         free = self.priority is Priority.HIGH and self.difficulty == "low" and not costs
         return "P0" if free else "P1"

@@ -218,6 +218,15 @@ def test_what_costs_throughput_is_not_called_free_of_risk() -> None:
     assert free.safety == "P0"
 
 
+def test_a_mistake_that_stops_no_run_for_sure_stands_behind_those_that_do() -> None:
+    (ignored,) = recommend([verdict("GPU007", "--a 1", priority=Priority.MEDIUM)])
+    assert ignored.safety == "P2"
+    (gain,) = recommend([verdict("GPU301", "--a 1", priority=Priority.MEDIUM)])
+    assert gain.safety == "P1"
+    (fatal,) = recommend([verdict("GPU007", "--a 1", priority=Priority.HIGH)])
+    assert fatal.safety == "P0"
+
+
 # --- documents ----------------------------------------------------------------------------
 
 
