@@ -236,8 +236,7 @@ def test_llamafactory_is_told_by_its_flags(runs_in: MakeRuns) -> None:
     assert run.value("micro_batch_size") == 2
 
 
-GLOBALS = (
-    """\
+GLOBALS = """\
 import torch
 batch_size = 12
 gradient_accumulation_steps = 8
@@ -245,8 +244,8 @@ compile = True
 exec(open("configurator.py").read())
 if compile:
     model = torch.compile(model)
-"""
-    + LOOP
+""" + LOOP.replace(
+    "    optimizer.step", "    if step % gradient_accumulation_steps == 0:\n        optimizer.step"
 )
 
 

@@ -1569,7 +1569,7 @@ def test_a_step_of_several_backward_passes_accumulates(run_of: MakeRun) -> None:
 def test_an_update_after_each_backward_pass_does_not_accumulate(run_of: MakeRun) -> None:
     run = run_of({"train.py": CUT_UP.format(update="        optimizer.step()")}, "python train.py")
     assert _value(run, "gradient_accumulation_steps") == 1
-    assert _value(run, "micro_batch_size") == 32
+    assert _value(run, "micro_batch_size") == "unknown"  # a part is what goes through at once
 
 
 # --- shards, kernels and casts by a branch -----------------------------------------------------

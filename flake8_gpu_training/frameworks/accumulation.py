@@ -18,10 +18,10 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.frameworks.reading import find, number
 from flake8_gpu_training.runs.model import Run
-from flake8_gpu_training.sources.python import APART, TOLD
+from flake8_gpu_training.sources.python import APART, TOLD, WAITS
 
 _NAME = "gradient_accumulation_steps"
-_OPTIMIZER = re.compile(r"(?i)(?:optim\w*|scaler|(?:^|_)opt)$")
+_OPTIMIZER = re.compile(r"(?:(?i:optim\w*|scaler|(?:^|[._])opt(?:_\w+)?)|(?:^|[._])opt[A-Z]\w*)$")
 _BACKWARD = ("backward", "manual_backward")
 _HOLDS_BACK = ("no_sync", "no_backward_sync")
 _DIVISOR = r"%\s*\(?\s*([A-Za-z_][\w.]*|\d+)[\s)]*"
@@ -38,7 +38,7 @@ def accumulation_by_hand(run: Run) -> Optional[Setting]:
     """
     found: list[Setting] = []
     for file in run.python:
-        updates = [call for call in file.calls if _updates(call)]
+        updates = [call for call in file.calls if is_update(call)]
         for loop in dict.fromkeys(call.loop for call in updates if call.loop is not None):
             settings = [_waits(run, file, call) for call in updates if call.loop == loop]
             if any(setting is None for setting in settings) or not _adds_up(file, loop):
@@ -61,7 +61,7 @@ def held_back(run: Run) -> Optional[Setting]:
 def left_open(run: Run) -> Optional[Setting]:
     """Updates of a loop that all wait for what sounds like a count, and nobody can tell."""
     calls = [call for file in run.python for call in file.calls]
-    updates = [call for call in calls if _updates(call) and call.loop is not None]
+    updates = [call for call in calls if is_update(call) and call.loop is not None]
     asked = [_counted(call) for call in updates]
     if not asked or None in asked:
         return None
@@ -91,7 +91,7 @@ def parts_of_a_step(run: Run) -> Optional[Setting]:
     """
     helpers = _updating(run)
     for file in run.python:
-        updates = [call for call in file.calls if _updates(call) or call.method in helpers]
+        updates = [call for call in file.calls if is_update(call) or call.method in helpers]
         updated = {call.loop for call in updates}
         for call in file.calls:
             if call.method not in _BACKWARD or call.loop is None:
@@ -105,13 +105,13 @@ def told_to_update(run: Run) -> Optional[Setting]:
     """A function that goes backward at each call, and updates when its caller says so.
 
     ``scaler(loss, optimizer, update_grad=step % n == 0)``, also of timm. Or one whose update
-    comes behind its loop.
+    comes behind its loop, or that only some of its paths make.
     """
     asked = {
         (call.scope, condition.text, condition.holds)
         for file in run.python
         for call in file.calls
-        if _updates(call) and call.loop is None
+        if is_update(call) and call.loop is None
         for condition in call.conditions
     }
     # ``if amp: scaler.step(optimizer) else: optimizer.step()`` is a choice between updates.
@@ -130,8 +130,9 @@ def told_to_update(run: Run) -> Optional[Setting]:
                 if value is not True:
                     reason = f"the loop decides: {name}={call.keywords[name].text}"
                     return Setting(_NAME, Unknown(reason), call.location, Origin.CONSTRUCTOR)
-    if APART in words:
-        return Setting(_NAME, Unknown(APART), None, Origin.CONSTRUCTOR)
+    for word in (APART, WAITS):
+        if word in words:
+            return Setting(_NAME, Unknown(word), None, Origin.CONSTRUCTOR)
     return None
 
 
@@ -142,7 +143,7 @@ def _updating(run: Run) -> frozenset[str]:
     for file in run.python:
         for call in file.calls:
             name = call.scope.rpartition(".")[2]
-            if _updates(call) and call.loop is None and name not in _COMMON:
+            if is_update(call) and call.loop is None and name not in _COMMON:
                 found.add(name)
             if call.method in _BACKWARD:
                 goes_back.add(name)
@@ -182,7 +183,8 @@ def _is_within(inner: Optional[Loop], outer: Loop) -> bool:
     return around is not None
 
 
-def _updates(call: Call) -> bool:
+def is_update(call: Call) -> bool:
+    """Whether a call is an optimizer's step."""
     receiver = call.name.rpartition(".")[0]
     return call.method == "step" and _OPTIMIZER.search(receiver) is not None
 
@@ -218,6 +220,8 @@ def _value(run: Run, file: PythonFile, call: Call, text: str) -> Any:
     if text.isdigit():
         return int(text)
     for value in _candidates(run, file, call, text):
+        if isinstance(value, Unknown) and value.candidates:
+            return value
         figure = number(value) if known(value) else None
         return int(figure) if figure is not None and figure >= 1 else Unknown(text)
     return Unknown(text)
@@ -226,7 +230,10 @@ def _value(run: Run, file: PythonFile, call: Call, text: str) -> Any:
 def _candidates(run: Run, file: PythonFile, call: Call, text: str) -> Iterator[Any]:
     for name in (f"{call.scope}.{text}", text):
         bound = file.bindings.get(name)
-        if bound is not None:
+        given = find(run, text) if name == text else None
+        if bound is not None and given is not None and given.value != bound.value:
+            yield Unknown(f"{text} may be given anew", (bound.value,))
+        elif bound is not None:
             yield bound.value
     if "." in text:
         setting = find(run, text.rpartition(".")[2])

@@ -11,12 +11,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
+from flake8_gpu_training.facts import (
+    Argument,
+    Call,
+    Condition,
+    Origin,
+    PythonFile,
+    Setting,
+    Unknown,
+    known,
+)
 from flake8_gpu_training.frameworks import axolotl, megatron, mmengine, verl
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.accumulation import (
     accumulation_by_hand,
     held_back,
+    is_update,
     left_open,
     parts_of_a_step,
     told_to_update,
@@ -297,9 +307,10 @@ def _precision(
         _of_apex(program),
     ):
         if setting is not None:
-            return {"precision": _of_those(setting, _of_mixed_shards(program))}
+            made = _of_those(setting, _of_mixed_shards(program))
+            return {"precision": _of_weights(made, weights)}
     if "precision" in launched:
-        return {"precision": launched["precision"]}
+        return {"precision": _of_weights(launched["precision"], weights)}
     if weights is not None and known(weights.value) and weights.value in ("bf16", "fp16"):
         value = "pure-bf16" if weights.value == "bf16" else "fp16"
         return {"precision": practice("precision", value, weights)}
@@ -307,6 +318,10 @@ def _precision(
         return {}
     if any(_is_half(setting.value) for setting in program.run.settings.values()):
         return {}
+    other = _of_another_type(program)
+    if other is not None:
+        reason = f"{other.name} may set another type"
+        return {"precision": _given("precision", Unknown(reason), other)}
     if program.silent(*_half_words(program)) and program.is_on_cuda():
         cast = program.first("autocast")
         off = _enabled(cast) if cast is not None else None
@@ -319,6 +334,28 @@ def _precision(
         note = "accelerate: Accelerator(mixed_precision=None) is no"
         return _absent("precision", "fp32", note)
     return {}
+
+
+_FLOAT = re.compile(r"float32|(?:cuda|torch)\.Float|float\b")
+
+
+def _of_another_type(program: _Program) -> Optional[Call]:
+    """A call by which weights are made of another type than float32."""
+    for call in program.named("set_default_dtype", "set_default_tensor_type"):
+        argument = next(iter((*call.positional, *call.keywords.values())), None)
+        if argument is None or not _FLOAT.search(argument.text):
+            return call
+    return None
+
+
+def _of_weights(told: Setting, weights: Optional[Setting]) -> Setting:
+    """Without mixed precision a model computes in the type of its weights."""
+    if told.value != "fp32" or weights is None or weights.value == "fp32":
+        return told
+    half = "pure-bf16" if weights.value == "bf16" else weights.value
+    candidates = ("fp32", half) if known(half) else ("fp32",)
+    reason = "no mixed precision, and weights of another type"
+    return dataclasses.replace(told, value=Unknown(reason, candidates))
 
 
 def _is_half(value: Any) -> bool:
@@ -369,7 +406,7 @@ def _is_plain(program: _Program, call: Call, keyword: str) -> bool:
         and keyword not in call.keywords
         and not _is_unread_engine(program, call)
         and program.is_searched
-        and not program.words & (set(_HALF_WORDS) - {"precision"})
+        and not _has_half_words(program)
         and program.run.launcher.name not in ("", "unknown")
         and not program.run.single_file
     )
@@ -389,8 +426,26 @@ def _eight_bits(program: _Program) -> Optional[Setting]:
     if not made:
         return None
     asked = _undecided(program, made)
-    value = "fp8" if asked is None else Unknown(f"it depends on {asked.text}", ("fp8",))
-    return _given("precision", value, made[0])
+    if asked is not None:
+        return _given("precision", Unknown(f"it depends on {asked.text}", ("fp8",)), made[0])
+    used = [call for call in made if _is_surely_made(program, call)]
+    if not used:
+        reason = f"whether {made[0].scope} is called was not followed"
+        return _given("precision", Unknown(reason, ("fp8",)), made[0])
+    return _given("precision", "fp8", used[0])
+
+
+def _is_surely_made(program: _Program, call: Call) -> bool:
+    """Whether a call stands in the script itself, a model's class or the training loop.
+
+    A function of a collection of tools may be there for others.
+    """
+    path = call.location.path
+    if not call.scope or path == program.run.python[0].path:
+        return True
+    file = next(file for file in program.run.python if file.path == path)
+    outer = call.scope.partition(".")[0]
+    return outer in {item.name for item in file.classes} or bool(call.loop and call.loop.trains)
 
 
 def _of_accelerator(program: _Program) -> Optional[Setting]:
@@ -401,7 +456,14 @@ def _of_accelerator(program: _Program) -> Optional[Setting]:
     if not known(argument.value):
         return _given("precision", argument.value, call, argument)
     value = "fp32" if is_off(argument.value) else dtype(str(argument.value))
+    if value == "fp32" and argument.text.startswith(("'", '"')) and _has_half_words(program):
+        reason = "the program casts by itself"
+        return _given("precision", Unknown(reason, ("fp32",)), call)
     return _given("precision", value, call, argument) if value else None
+
+
+def _has_half_words(program: _Program) -> bool:
+    return bool(program.words & (set(_HALF_WORDS) - {"precision"}))
 
 
 def _of_lightning(program: _Program) -> Optional[Setting]:
@@ -733,6 +795,9 @@ def _batching(program: _Program) -> dict[str, Setting]:
     return {"micro_batch_size": practice("micro_batch_size", setting.value, setting)}
 
 
+_DEALERS = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+
+
 def _shared_out(program: _Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
     """A loader's batch is not a GPU's: ``nn.DataParallel`` deals it out, a step cuts it up."""
     name = "micro_batch_size"
@@ -743,6 +808,10 @@ def _shared_out(program: _Program, found: Mapping[str, Setting]) -> dict[str, Se
         reason = f"a step takes {batch.value} samples in parts"
     elif any(call.name.startswith("grad_cache.") for call in program.named("GradCache")):
         reason = f"GradCache takes {batch.value} samples in chunks"
+    elif (other := _product(program, batch)) is not None:
+        reason = f"{other} samples may be for several GPUs or steps"
+    elif any(_goes_through_batch(file) for file in program.run.python):
+        reason = f"the loop goes through the {batch.value} samples in parts"
     elif _deals_out(program):
         reason = f"nn.DataParallel deals {batch.value} samples out to its GPUs"
     elif _splits_batches(program):
@@ -752,11 +821,42 @@ def _shared_out(program: _Program, found: Mapping[str, Setting]) -> dict[str, Se
     return {name: dataclasses.replace(batch, value=Unknown(reason))}
 
 
+_FACTORS = re.compile(r"[A-Za-z_][\w.()]*\s*\*\s*[A-Za-z_]")
+
+
+def _product(program: _Program, batch: Setting) -> Optional[str]:
+    """The text of a batch that is a size times something that is not a plain number."""
+    for call in training_loaders(program.run):
+        size = _keyword(call, "batch_size", position=1)
+        if size is not None and size.location == batch.location and _FACTORS.search(size.text):
+            return size.text
+    return None
+
+
+def _goes_through_batch(file: PythonFile) -> bool:
+    """Whether a loop trains on the parts of what the loop over the batches gives."""
+    for loop in file.loops:
+        around = loop.parent
+        if not loop.trains or around is None or not around.over_batches:
+            continue
+        names = re.findall(r"[A-Za-z_]\w*", around.target)
+        if set(names[-1:]) & set(re.findall(r"[A-Za-z_]\w*", loop.iterable)):
+            return True
+    return False
+
+
 def _deals_out(program: _Program) -> bool:
     """Whether ``nn.DataParallel`` copies the model of the only process to several GPUs."""
+    classes = {
+        item.name
+        for file in program.run.python
+        for item in file.classes
+        for base in item.bases
+        if base in _DEALERS or base in ("nn.DataParallel", "DataParallel")
+    }
     wrapped = any(
-        call.name in ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
-        and not _is_evaluation(call)
+        (call.name in _DEALERS or call.method in classes)
+        and not _EVALUATION.search(call.assigned_to)
         for call in program.calls
     )
     many = program.run.launcher.world_size
@@ -797,8 +897,28 @@ def loading(run: Run) -> dict[str, Setting]:
     found.update(_prefetch(loaders, found.get("dataloader_workers")))
     sizes = [_size_of(run, call) for call in loaders]
     if len(loaders) == 1 and sizes[0] is not None and _is_size(sizes[0].value):
-        found["micro_batch_size"] = _given("micro_batch_size", sizes[0].value, loaders[0], sizes[0])
+        size = sizes[0]
+        if size.text.strip() == "1" and _may_be_batches(run, loaders[0]):
+            reason = "its items may be batches of their own"
+            size = dataclasses.replace(size, value=Unknown(reason, (1,)))
+        found["micro_batch_size"] = _given("micro_batch_size", size.value, loaders[0], size)
     return found
+
+
+_OF_BATCHES = re.compile(r"(?i)batch|bucket|chunk|episod|n_?way|pack|group|tokens|task|bag")
+
+
+def _may_be_batches(run: Run, loader: Call) -> bool:
+    """Whether a loader that takes one item each time may take ready-made batches."""
+    dataset = _keyword(loader, "dataset", position=0)
+    if "collate_fn" in loader.keywords or dataset is None:
+        return True
+    texts = [dataset.text]
+    for call in (call for file in run.python for call in file.calls):
+        if call.assigned_to and call.assigned_to == dataset.text:
+            texts += [call.name, *call.keywords, *(a.text for a in call.positional)]
+            texts += [argument.text for argument in call.keywords.values()]
+    return any(_OF_BATCHES.search(text) for text in texts)
 
 
 def _size_of(run: Run, loader: Call) -> Optional[Argument]:
@@ -931,24 +1051,50 @@ def _accumulation(program: _Program, found: Mapping[str, Setting]) -> dict[str, 
             if isinstance(value, dict):
                 value = Unknown("it changes with the epochs", tuple(value.values()))
                 argument = dataclasses.replace(argument, value=value)
-            return {name: _given(name, value, call, argument)}
-    setting = find(program.run, name, "accumulation_steps", "grad_accum_steps")
-    if setting is not None:
-        return {name: practice(name, setting.value, setting)}
+            made = _given(name, value, call, argument)
+            return {name: _agreed(made, accumulation_by_hand(program.run))}
     by_hand = accumulation_by_hand(program.run)
-    if by_hand is not None:
-        return {name: by_hand}
     several = (
         parts_of_a_step(program.run)
         or held_back(program.run)
         or told_to_update(program.run)
         or left_open(program.run)
     )
+    setting = find(program.run, name, "accumulation_steps", "grad_accum_steps")
+    if setting is not None:
+        made = practice(name, setting.value, setting)
+        if by_hand is None and several is None and _updates_each_time(program, made):
+            reason = f"{setting.name} is given, and every step updates"
+            made = dataclasses.replace(made, value=Unknown(reason, (made.value, 1)))
+        return {name: _agreed(made, by_hand)}
+    if by_hand is not None:
+        return {name: by_hand}
     if several is not None:
         return {name: several}
     if program.silent(*_ACCUMULATION_WORDS, "deepspeed") and not program.is_launch_open():
         return _absent(name, 1, "no gradient accumulation in the code")
     return _accumulated_by_accelerate(program, found)
+
+
+def _agreed(told: Setting, by_hand: Optional[Setting]) -> Setting:
+    """What an option says, unless the loop counts to another number by itself."""
+    if by_hand is None or not by_hand.known or not told.known or by_hand.value == told.value:
+        return told
+    both = Unknown("the loop counts by itself", (told.value, by_hand.value))
+    return dataclasses.replace(told, value=both)
+
+
+def _updates_each_time(program: _Program, told: Setting) -> bool:
+    """Whether the loop, all in sight, has an update behind each backward pass."""
+    if not told.known or told.value == 1 or not program.is_searched:
+        return False
+    if program.words & {"deepspeed", "megatron", "lightning", "fabric"}:
+        return False
+    if program.first("accumulate", "no_sync") is not None:
+        made = program.accelerator()
+        return made is not None and not made.is_open and "plugin" not in " ".join(made.keywords)
+    steps = (call for call in program.named("step") if call.loop is not None)
+    return any(is_update(call) for call in steps)
 
 
 def _accumulated_by_accelerate(

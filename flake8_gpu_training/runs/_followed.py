@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Union
 
@@ -176,15 +176,17 @@ class Table:
     """A mapping, namespace or object: keys and attributes are the same here.
 
     ``is_open``: keys may exist, or have other values, that were not seen. ``omega``: texts
-    with ``${…}`` in it are references.
+    with ``${…}`` in it are references. ``lost``, of a namespace that a command line was parsed
+    to: names of options that the program may have set anew, out of sight.
     """
 
-    __slots__ = ("entries", "is_open", "kind", "omega", "parent")
+    __slots__ = ("entries", "is_open", "kind", "lost", "omega", "parent")
 
     def __init__(self, entries: Optional[dict[Any, Any]] = None, *, is_open: bool = False) -> None:
         self.entries: dict[Any, Any] = {}
         self.is_open = is_open
         self.kind: Optional[Class] = None
+        self.lost: Optional[set[str]] = None
         self.omega = False
         self.parent: Optional[Table] = None
         for key, value in (entries or {}).items():
@@ -290,6 +292,7 @@ def _joined_tables(one: Table, other: Table) -> Table:
     made = Table(is_open=one.is_open or other.is_open)
     made.omega = one.omega or other.omega
     made.kind = one.kind if one.kind is other.kind else None
+    made.lost = other.lost if one.lost is None else one.lost
     for key in [*one.entries, *(key for key in other.entries if key not in one.entries)]:
         if key in one.entries and key in other.entries:
             made.put(key, joined(one.entries[key], other.entries[key]))
@@ -462,3 +465,23 @@ def doubt_all(owner: Table) -> None:
     owner.is_open = True
     for key, value in unsure.entries.items():
         owner.entries[key] = value
+    lose(owner, owner.entries)
+
+
+def lose(owner: Table, names: Iterable[Any]) -> None:
+    """Of options of a command line, those of ``names`` may have any value from now on."""
+    if owner.lost is not None:
+        owner.lost.update(name for name in names if isinstance(name, str))
+
+
+def take_place(new: Table, old: Any) -> None:
+    """``new`` is what a name stands for that stood for the ``old`` options."""
+    if not isinstance(old, Table) or old.lost is None or old is new:
+        return
+    for name, value in old.entries.items():
+        if name not in new.entries:
+            if new.is_open:
+                lose(old, [name])
+        elif not known(plain(new.entries[name])) or plain(new.entries[name]) != plain(value):
+            lose(old, [name])
+    new.lost = old.lost

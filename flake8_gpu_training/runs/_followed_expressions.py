@@ -23,6 +23,7 @@ from flake8_gpu_training.runs._followed import (
     Super,
     Table,
     bare,
+    doubt_all,
     items_of,
     joined,
 )
@@ -217,13 +218,14 @@ class Expressions:
                 if isinstance(name, (str, int)):
                     made.put(name, self.placed(item, value, frame))
                 else:
-                    made.is_open = True
+                    doubt_all(made)
             elif isinstance(value, Table):
-                made.is_open = made.is_open or value.is_open
+                if value.is_open:
+                    doubt_all(made)
                 for name in value.entries:
                     made.put(name, self.leaf(value, name))
-            else:
-                made.is_open = True
+            else:  # it may have any of the keys before it
+                doubt_all(made)
         return made
 
     def _of_list(self, node: Union[ast.List, ast.Tuple], frame: Frame) -> Any:

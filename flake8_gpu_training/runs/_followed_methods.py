@@ -21,12 +21,14 @@ from flake8_gpu_training.runs._followed import (
     doubt_all,
     items_of,
     joined_path,
+    lose,
     merged,
     plain,
     put_dotted,
 )
 from flake8_gpu_training.runs._followed_configs import PAIR, with_base
 from flake8_gpu_training.runs._followed_objects import change_unseen
+from flake8_gpu_training.runs._followed_parsers import reads_files_itself
 from flake8_gpu_training.runs.settings import typed
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 _TABLE_METHODS = frozenset(
     """
+    __setattr__ __setitem__
     get items keys values update pop setdefault copy clone freeze defrost merge_from_file
     merge_from_list merge_from_dict merge_from_other_cfg update_from_flattened_dict dict to_dict
     model_dump lock unlock load_from_file
@@ -64,6 +67,11 @@ def _get(follower: Follower, owner: Table, given: Given, text: str) -> Any:
         if owner.is_open
         else default
     )
+
+
+def _set(follower: Follower, owner: Table, given: Given, text: str) -> Any:
+    follower.put(owner, bare(given.get(0)), given.get(1))
+    return None
 
 
 def _items(follower: Follower, owner: Table, given: Given, text: str) -> Any:
@@ -179,6 +187,8 @@ def _same(follower: Follower, owner: Table, given: Given, text: str) -> Any:
 
 
 _METHODS: Mapping[str, Callable[[Any, Table, Any, str], Any]] = {
+    "__setattr__": _set,
+    "__setitem__": _set,
     "get": _get,
     "items": _items,
     "keys": _keys,
@@ -239,6 +249,10 @@ def _options(follower: Follower) -> Table:
     for name, value in follower.option_defaults.items():
         if name not in made.entries:
             made.put(name, value)
+    made.lost = follower.made.lost
+    if reads_files_itself(follower):
+        options = follower.world.options.items()
+        lose(made, [name for name, setting in options if setting.origin is Origin.DEFAULT])
     return made
 
 

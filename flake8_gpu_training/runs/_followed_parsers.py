@@ -21,9 +21,11 @@ from flake8_gpu_training.runs._followed import (
     Table,
     bare,
     items_of,
+    lose,
     of_plain,
     plain,
 )
+from flake8_gpu_training.runs._followed_unseen import is_unseen
 from flake8_gpu_training.runs.command_line import (
     SUPPRESSED,
     Commands,
@@ -105,11 +107,13 @@ def is_parser(name: str) -> bool:
     return name.rpartition(".")[2] in _PARSERS
 
 
-def add_unseen(given: Given) -> None:
-    """Code that is not in sight may add options to the parsers that it is given."""
+def add_unseen(follower: Follower, callee: Any, given: Given) -> None:
+    """Code that is not in sight may add options to the parsers that it is given, or use them."""
     for value in (*given.positional, *given.keywords.values()):
         if isinstance(bare(value), Parser):
             bare(value).is_whole = False
+            if is_unseen(callee):
+                follower.handed.update(option.dest for option in bare(value).options)
 
 
 def derives_from_parser(kind: Class) -> str:
@@ -418,14 +422,34 @@ def _parse(
     follower: Follower, parser: Parser, given: Given, *, is_strict: bool = False
 ) -> list[Any]:
     """The namespace, and the texts that the parser does not know (``is_strict``: none may be)."""
-    outcome = parsed(follower, parser, given.get(0, "args"), is_strict=is_strict)
+    argument = given.get(0, "args")
+    outcome = parsed(follower, parser, argument, is_strict=is_strict)
     made = given.get(1, "namespace")
     table = made if isinstance(made, Table) else Table()
+    if argument is None or _is_command_line(argument):
+        table.lost = follower.made.lost
+        _lose_defaults(follower, table, outcome, made)
     table.is_open = table.is_open or outcome.is_open
     for name, value in held(parser, outcome).items():
-        table.put(name, value)
+        if name not in table.entries or name in outcome.given:
+            table.put(name, value)
     rest = Unknown("unread arguments") if outcome.is_open else texts_of(outcome.rest)
     return [table, rest]
+
+
+def _lose_defaults(follower: Follower, table: Table, outcome: Outcome, made: Any) -> None:
+    """A namespace that is handed in keeps what it has, and so do files that a parser reads."""
+    defaults = [name for name in outcome.values if name not in outcome.given]
+    is_open = made is not None and (table.is_open or table is not made)
+    if is_open or reads_files_itself(follower):
+        lose(table, defaults)
+    else:
+        lose(table, [name for name in defaults if name in table.entries])
+
+
+def reads_files_itself(follower: Follower) -> bool:
+    """Whether parsers take defaults from files on their own, as ConfigArgParse does."""
+    return any(b"configargparse" in line for lines in follower.lines.values() for line in lines)
 
 
 def parsed(

@@ -19,10 +19,12 @@ from flake8_gpu_training.runs._followed import (
     bare,
     items_of,
     joined,
+    take_place,
 )
 from flake8_gpu_training.runs._followed_expressions import MAX_ITEMS, Expressions
 from flake8_gpu_training.runs._followed_objects import change_unseen, passed_through
 from flake8_gpu_training.runs._followed_operators import arithmetic, text_of
+from flake8_gpu_training.runs._followed_unseen import is_unseen
 
 NEXT, END, BREAK, CONTINUE, RAISE = "next", "end", "break", "continue", "raise"
 """How a block ends: it goes on, returns, leaves or goes on with a loop, or fails."""
@@ -31,6 +33,13 @@ _HANDLERS = {kind: f"_do_{kind.__name__.lower()}" for kind in ast.stmt.__subclas
 _RECORDS = ("BaseModel", "BaseSettings", "NamedTuple")
 _CHANGES = re.compile(r"(?i)_?(?:update|overrid|overwrit|merge|adjust|modify|resolve|fill|auto)")
 """Names of functions that change what they are given."""
+_LEAVES_ALONE = re.compile(
+    r"(?i)print|log|save|dump|dist|seed|dirs?$|show|write|check|assert|main|train|run|test|eval|start"
+    r"|launch|spawn|worker|fit|__"
+)
+"""Names of functions that do not change the options that they are given, as a rule."""
+_OPTIMIZERS = re.compile(r"(?i)optim|adam|sgd|lion\b|muon")
+"""What else than options a name such as ``opt`` is bound to."""
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 
 
@@ -70,10 +79,12 @@ class Statements(Expressions):
 
     def _change_arguments(self, call: ast.Call, frame: Frame) -> None:
         """``update_args(args)`` of a module that is not in sight does what it is called for."""
-        if not isinstance(call.func, ast.Name) or not _CHANGES.match(call.func.id):
+        name = text_of(call.func).rpartition(".")[2]
+        is_told = isinstance(call.func, ast.Name) and _CHANGES.match(name) is not None
+        if not is_told and _LEAVES_ALONE.search(name) is not None:
             return
         callee = self.value(call.func, frame)
-        if not isinstance(callee, (External, Unknown)):
+        if not isinstance(callee, (External, Unknown)) or not (is_told or is_unseen(callee)):
             return
         for item in (*call.args, *(keyword.value for keyword in call.keywords)):
             given = self.value(item, frame) if isinstance(item, ast.Name) else None
@@ -86,8 +97,11 @@ class Statements(Expressions):
             self._assign_unread(node.targets, value, frame)
             return NEXT
         for target in node.targets:
-            if isinstance(target, ast.Name) and isinstance(value, Table) and value.is_open:
-                _fill_with_doubts(value, frame.names.get(target.id))
+            if isinstance(target, ast.Name) and isinstance(value, Table):
+                old = frame.names.get(target.id)
+                take_place(value, old)
+                if value.is_open:
+                    _fill_with_doubts(value, old)
             self.assign(target, value, frame)
         return NEXT
 
@@ -98,7 +112,10 @@ class Statements(Expressions):
             for item in [target] if elements is None else elements:
                 old = frame.names.get(item.id) if isinstance(item, ast.Name) else None
                 if isinstance(old, Table) and old.entries:
-                    self.assign(item, passed_through(old), frame)
+                    made = passed_through(old)
+                    if _OPTIMIZERS.search(value.reason) is None:
+                        take_place(made, old)
+                    self.assign(item, made, frame)
                 else:
                     unread = value if elements is None else Unknown(text_of(item))
                     self.assign(item, unread, frame)

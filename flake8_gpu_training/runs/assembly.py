@@ -77,6 +77,7 @@ from flake8_gpu_training.runs.python_entry import (
     bind,
     class_settings,
     constructor_settings,
+    doubted,
     entries_of,
     files_of_arguments,
     flag_settings,
@@ -466,6 +467,11 @@ class Assembly:
             documents = self._documents(program, given, command, origins.writer)
             configs = [d for d in documents if not is_deepspeed(d) and not is_accelerate(d)]
             namespace = dataclasses.replace(namespace, documents=tuple(configs))
+        if outcome is not None and outcome.lost:
+            lost = _lost(outcome)
+            namespace = namespace.doubted(lost)
+            kept = {n: doubted(s) if n in lost else s for n, s in given.settings.items()}
+            given = dataclasses.replace(given, settings=kept)
         environment = dict(command.environment) if command is not None else {}
         parts = self._script_parts(
             program, entry, given, namespace, configs, command, origins, environment, outcome
@@ -983,12 +989,16 @@ def _configured(entry: Entry, outcome: Outcome) -> Entry:
 
 def _doubted(flags: Mapping[str, Setting], changed: Mapping[str, Setting]) -> dict[str, Setting]:
     """``flags`` that code which is not followed may have set anew, unless it is seen to what."""
-    reason = "something out of sight may change it"
     return {
-        name: dataclasses.replace(setting, value=Unknown(reason, (setting.value,)))
+        name: doubted(setting)
         for name, setting in flags.items()
         if setting.known and name not in changed
     }
+
+
+def _lost(outcome: Outcome) -> frozenset[str]:
+    """Options that the program may have changed; where its configuration lies stays known."""
+    return frozenset(name for name in outcome.lost if not _CONFIG_NAME.fullmatch(name))
 
 
 def _breaks(command: Command, script: ScriptFile) -> bool:

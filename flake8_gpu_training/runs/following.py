@@ -32,6 +32,7 @@ from flake8_gpu_training.runs._followed import (
     bare,
     doubt_all,
     joined,
+    lose,
     plain,
     put_on_class,
     settings_of,
@@ -47,6 +48,7 @@ from flake8_gpu_training.runs._followed_objects import (
     Key,
     TrainerArguments,
     arguments_of_library,
+    change_unseen,
     is_arguments,
     note_trainer,
     set_by_method,
@@ -133,6 +135,8 @@ class Outcome:
     """Whether that is all, and certain."""
     readers: set[str] = field(default_factory=set)
     """Methods of parsers of dataclasses that the program calls by itself."""
+    lost: set[str] = field(default_factory=set)
+    """Options of the command line that the program may have set anew, out of sight."""
     objects: dict[Key, TrainerArguments] = field(default_factory=dict)
     """The arguments that trainers were built with, by the call that made them."""
 
@@ -147,12 +151,15 @@ def followed(main: str, world: World) -> Optional[Outcome]:
     try:
         follower.start(main)
         follower.go_through_the_rest()
+        if not follower.made.parsed:
+            follower.made.lost |= follower.handed
         for table in follower.configurations:
             for name, setting in follower.settings_of(table).items():
                 follower.made.settings.setdefault(name, setting)
     except (_ExhaustedError, RecursionError, MemoryError):
         # What was parsed by then stays parsed.
-        return Outcome(parsed=follower.made.parsed) if follower.made.parsed else None
+        made = follower.made
+        return Outcome(parsed=made.parsed, lost=made.lost) if made.parsed else None
     except Exception:  # a fault of ours must cost this configuration only, not the report
         return None
     return follower.made
@@ -170,6 +177,8 @@ class Follower(Statements):
         """Tables that were loaded in branches which may not be taken; None: not readable."""
         """Options of the parsers that were made so far."""
         self.option_defaults: dict[str, Any] = {}
+        self.handed: set[str] = set()
+        """Options of parsers that code which is not in sight was given."""
         self.own_environment: dict[str, Any] = {}
         self.doubt = 0
         self.is_main = True
@@ -391,15 +400,30 @@ class Follower(Statements):
             put_on_class(owner, key, value, self.doubt > 0)
         if not isinstance(owner, Table):
             return
+        if key == "__dict__":
+            self._put_all(owner, value)
+            return
         if isinstance(key, (str, int)):
+            if owner.lost is not None and plain(owner.entries.get(key)) != plain(value):
+                lose(owner, [key])
             certain = owner.doubt if isinstance(owner, TrainerArguments) else 0
             owner.put(key, value, self.doubt > certain)
             return
         owner.is_open = True
         if isinstance(owner, TrainerArguments):
             owner.is_lost = owner.is_changed = True
+        lose(owner, owner.entries)
         for name in list(owner.entries):  # any key may be meant
             owner.entries[name] = joined(owner.entries[name], Unknown("set by a computed name"))
+
+    def _put_all(self, owner: Table, value: Any) -> None:
+        """Set the attributes of ``owner`` to what a table holds."""
+        if value is owner:
+            return
+        if not isinstance(value, Table) or value.is_open:
+            change_unseen(owner)
+        for name in value.entries if isinstance(value, Table) else ():
+            owner.put(name, self.leaf(value, name), self.doubt > 0)
 
     def drop(self, table: Table, key: Any) -> None:
         """Take ``key`` out of a table."""
@@ -517,7 +541,7 @@ class Follower(Statements):
             return marked(callee.name, given, node)
         if is_arguments(callee):
             return arguments_of_library(self, given.keywords, getattr(node, _END, BY_PARSER))
-        add_unseen(given)
+        add_unseen(self, callee, given)
         if isinstance(callee, External):
             return library.call(self, callee.name, given, text_of(node))
         return Unknown(text_of(node))

@@ -9,16 +9,9 @@ from dataclasses import dataclass
 from typing import Optional
 
 from flake8_gpu_training.facts import Import, Location, PythonFile
+from flake8_gpu_training.runs._followed_unseen import KNOWN
 from flake8_gpu_training.runs.reach import Reach
 
-_KNOWN = frozenset(
-    """
-    torch torchvision torchaudio torchao torchtune torch_xla torch_npu torch_ema ema_pytorch timm
-    transformers accelerate peft deepspeed trl diffusers unsloth lightning pytorch_lightning
-    lightning_fabric apex bitsandbytes fairscale colossalai megatron horovod mmengine mmcv
-    open_clip sentence_transformers optimum copy functools contextlib typing numpy
-    """.split()  # noqa: SIM905
-)
 _MODEL = re.compile(r"(?i)(?:^|_)(?:model|net|network|unet|transformer|backbone)$")
 _MAX_LINES = 20_000
 
@@ -72,7 +65,7 @@ def _unseen(item: Import, path: str, reach: Reach) -> Iterator[str]:
     """The name that an import binds, when neither project nor a known library has it."""
     level = len(item.module) - len(item.module.lstrip("."))
     dotted = item.module.lstrip(".")
-    if not level and dotted.partition(".")[0] in _KNOWN:
+    if not level and dotted.partition(".")[0] in KNOWN:
         return
     inner = f"{dotted}.{item.name}" if dotted else item.name
     if reach.module(dotted, level, path) is None and reach.module(inner, level, path) is None:

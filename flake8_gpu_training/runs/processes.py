@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Optional
 
 from flake8_gpu_training.facts import (
@@ -29,6 +29,14 @@ _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 # What a program takes from Lightning that has its Trainer, or the package as a whole.
 _OF_LIGHTNING = ("", "Trainer", "Fabric", "LightningModule", "LightningDataModule")
 _STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+_SCHEDULERS = ("ray.train.", "ray.air.")
+_ELASTIC = frozenset(
+    """
+    torch.distributed.launcher.elastic_launch torch.distributed.launcher.api.elastic_launch
+    torch.multiprocessing.start_processes torch.distributed.elastic.multiprocessing.start_processes
+    detectron2.engine.launch ignite.distributed.Parallel
+    """.split()  # noqa: SIM905
+)
 _CALLERS = ("subprocess.", "os.exec", "os.spawn", "os.system", "os.popen")
 
 
@@ -36,8 +44,9 @@ def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
     """``launcher``, or what a script that ``python`` starts alone starts by itself."""
     if launcher.name != "python" or launcher.processes.explicit:
         return launcher
+    imported = {item.module.partition(".")[0] for file in files for item in file.imports}
     for call in (call for file in files for call in file.calls):
-        if _starts_itself_anew(call):
+        if _starts_itself_anew(call) or _is_submitted(call, imported):
             return dataclasses.replace(launcher, processes=_unknown_processes(call))
         if call.name in _SPAWNERS:
             argument = call.keywords.get("nprocs") or call.keywords.get("num_processes")
@@ -61,6 +70,13 @@ def _is_rank(call: Call, files: Sequence[PythonFile]) -> bool:
     if call.name.rpartition(".")[2] != "Process" or "multiprocessing." not in f".{call.name}":
         return False
     return any(c.method == "init_process_group" for file in files for c in file.calls)
+
+
+def _is_submitted(call: Call, imported: Set[str]) -> bool:
+    """Whether a scheduler of Python's own starts the ranks: submitit, Ray, TorchElastic."""
+    if "submitit" in imported and call.method in ("submit", "map_array", "update_parameters"):
+        return True
+    return call.name.startswith(_SCHEDULERS) or call.name in _ELASTIC
 
 
 def _starts_itself_anew(call: Call) -> bool:

@@ -467,6 +467,11 @@ class Namespace:
             return composed or self._in_documents(parts[1:])
         return None
 
+    def doubted(self, names: Iterable[str]) -> Namespace:
+        """The namespace when code that is not followed may have set options anew."""
+        changed = {n: doubted(self.values[n]) for n in names if n in self.values}
+        return dataclasses.replace(self, values={**self.values, **changed})
+
     def without_rebound(self, settings: Mapping[str, Setting]) -> dict[str, Setting]:
         """``settings`` of options, those unknown that the program changes."""
         return {
@@ -502,6 +507,14 @@ class Namespace:
             text=node.text,
             value_location=(node.content or node.location) if node.text else None,
         )
+
+
+def doubted(setting: Setting) -> Setting:
+    """A setting that code which is not followed may have set anew."""
+    if not known(setting.value):
+        return setting
+    reason = "something out of sight may change it"
+    return dataclasses.replace(setting, value=Unknown(reason, (setting.value,)))
 
 
 def namespace_of(

@@ -44,6 +44,7 @@ from flake8_gpu_training.sources._python_scopes import (
     receiver_class,
     resolve,
 )
+from flake8_gpu_training.sources._python_tests import has_modulo
 from flake8_gpu_training.sources._python_values import DictItem, Evaluator
 from flake8_gpu_training.sources._python_walk import (
     AssignmentDraft,
@@ -172,17 +173,19 @@ class FactBuilder:
             end=positions.end(node),
             guarded=draft.guarded or draft.left,
             conditional=draft.guarded,
-            conditions=self._conditions(draft.tests),
+            conditions=self._conditions(draft.tests, draft.scope),
             block_end=positions.end(draft.block) if draft.block is not None else None,
         )
 
-    def _conditions(self, tests: tuple[Test, ...]) -> tuple[Condition, ...]:
-        return tuple(self._condition(node, holds) for node, holds in tests)
+    def _conditions(self, tests: tuple[Test, ...], scope: Scope) -> tuple[Condition, ...]:
+        return tuple(self._condition(node, holds, scope) for node, holds in tests)
 
-    def _condition(self, node: Optional[cst.BaseExpression], holds: bool) -> Condition:
+    def _condition(
+        self, node: Optional[cst.BaseExpression], holds: bool, scope: Scope
+    ) -> Condition:
         if node is None:
             return Condition("", holds)
-        text = self._positions.text(node)
+        text = self._positions.text(_counted(node, scope) or node)
         return Condition(text if len(text) <= _MAX_TEST else "", holds, self.at(node))
 
     def _name(self, func: cst.BaseExpression, scope: Scope) -> tuple[str, str]:
@@ -408,7 +411,7 @@ class FactBuilder:
             if written and not (written.startswith("self.") and written.count(".") == 1):
                 name = resolve(written, draft.scope)
                 value = self.value(draft.value, draft.scope)
-                conditions = self._conditions(draft.tests)
+                conditions = self._conditions(draft.tests, draft.scope)
                 place = self.at(draft.target)
                 found.append(
                     Assignment(
@@ -518,3 +521,12 @@ def _unwrapped(node: cst.BaseExpression) -> cst.BaseExpression:
             break
         node = node.args[0].value
     return node
+
+
+def _counted(test: cst.BaseExpression, scope: Scope) -> Optional[cst.BaseExpression]:
+    """The comparison of a remainder that a name stands for: ``last = step % n == 0``."""
+    if not isinstance(test, cst.Name):
+        return None
+    bound = scope.bindings.get(test.value, [])
+    value = bound[0].value if len(bound) == 1 else None
+    return value if isinstance(value, cst.Comparison) and has_modulo(value) else None

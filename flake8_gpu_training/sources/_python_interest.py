@@ -85,7 +85,8 @@ CALLS = frozenset(
     parse_args parse_known_args parse_args_into_dataclasses parse_json_file parse_yaml_file
     option argument getenv Popen
     check_call check_output spawn Process autocast GradScaler init_process_group new_group
-    set_float32_matmul_precision DistributedDataParallel FullyShardedDataParallel DataParallel
+    set_float32_matmul_precision set_default_dtype set_default_tensor_type update_parameters
+    elastic_launch start_processes DistributedDataParallel FullyShardedDataParallel DataParallel
     fully_shard FSDP DDP parallelize_module init_device_mesh checkpoint checkpoint_sequential
     apply_activation_checkpointing checkpoint_wrapper context_parallel
     set_device set_per_process_memory_fraction manual_seed set_num_threads

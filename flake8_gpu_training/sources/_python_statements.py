@@ -137,6 +137,10 @@ def own_statements(function: FunctionNode) -> Iterator[ast.stmt]:
                 stack.extend(block)
 
 
+def _asks_remainder(test: ast.Compare) -> bool:
+    return any(isinstance(node, ast.Mod) for node in ast.walk(test))
+
+
 def is_opaque(statement: ast.stmt) -> bool:
     """Whether the value that a statement gives its names is beyond evaluation."""
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -146,6 +150,8 @@ def is_opaque(statement: ast.stmt) -> bool:
         value = values.pop()
         if isinstance(value, ast.BinOp):
             values += (value.left, value.right)
+        elif isinstance(value, ast.Compare) and _asks_remainder(value):
+            continue  # a condition, wherever it is asked
         elif isinstance(value, ast.Call):
             if not (isinstance(value.func, ast.Name) and value.func.id in _EVALUATED_CALLS):
                 return True

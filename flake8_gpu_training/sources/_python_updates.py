@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Union
 
+from flake8_gpu_training.sources._python_waiting import WAITS, waits
+
 APART = "an update behind a loop of backward passes"
 TOLD = "an update where told: "
 """What a parameter follows in whose branch alone a function updates."""
@@ -19,13 +21,18 @@ _KEEPS_BOOK = re.compile(
     r"|profiler|prof)\.(?:update|step)$"
 )
 _COMMON = frozenset({"step", "main", "train", "fit", "run", "__init__", "__call__", "forward"})
+# Steps that change no weights that are trained.
+_NO_UPDATE = re.compile(
+    r"(?i)sched|(?:^|_)lr|ema|average|swa|env|sampler|zero_grad|(?:train|valid|test|eval|global)\w*_step$"
+    r"|step_(?:count|num)|steps$|update_(?:lr|ema|stat|metric|bar|log)|_bar$|train_|clip|optimizers?$"
+)
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 _Loop = (ast.For, ast.While, ast.AsyncFor)
 
 
 def updates_in(tree: ast.Module) -> frozenset[str]:
-    """``APART``, and ``TOLD`` with each parameter, where a function of the file is of the kind."""
+    """``APART``, ``WAITS``, and ``TOLD`` with each parameter, where functions are of the kind."""
     found: set[str] = set()
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     going_back = [node for node in functions if _names(node) & _BACKWARD]
@@ -37,6 +44,8 @@ def updates_in(tree: ast.Module) -> frozenset[str]:
         blocks += _blocks(tree)
     if any(_is_apart(statements, helpers) for statements in blocks):
         found.add(APART)
+    if any(_waits(node, body, helpers) for node in going_back for body in _steps(node)):
+        found.add(WAITS)
     for node in going_back:
         found.update(f"{TOLD}{name}" for name in _switches(node))
     return frozenset(found)
@@ -60,6 +69,35 @@ def _helpers(functions: Sequence[_Def], going_back: Sequence[_Def]) -> _Helpers:
     return _Helpers(
         frozenset(goes_back - may_update - _COMMON), frozenset(updates - goes_back - _COMMON)
     )
+
+
+def _steps(function: _Def) -> Iterator[Sequence[ast.stmt]]:
+    """The bodies of a function's loops, and its own."""
+    yield function.body
+    for node in ast.walk(function):
+        if isinstance(node, _Loop):
+            yield node.body
+
+
+def _waits(function: _Def, body: Sequence[ast.stmt], helpers: _Helpers) -> bool:
+    def goes_back(call: ast.Call) -> bool:
+        return _last_names(call.func).rpartition(".")[2] in _BACKWARD | helpers.backward
+
+    def updates(call: ast.Call) -> bool:
+        name = _last_names(call.func)
+        if name.rpartition(".")[2] in helpers.update or _UPDATE.search(name):
+            return True
+        return _is_update(name) and _NO_UPDATE.search(name) is None
+
+    def drops(call: ast.Call) -> bool:
+        return _last_names(call.func).endswith("zero_grad")
+
+    return waits(body, goes_back, updates, drops, _parameters(function))
+
+
+def _parameters(function: _Def) -> frozenset[str]:
+    arguments = function.args
+    return frozenset(item.arg for item in (*arguments.args, *arguments.kwonlyargs))
 
 
 def _is_update(name: str) -> bool:
@@ -123,8 +161,7 @@ def _is_apart(statements: Sequence[ast.stmt], helpers: _Helpers) -> bool:
 
 def _switches(function: _Def) -> Iterator[str]:
     """Parameters whose branch has the function's only updates."""
-    arguments = function.args
-    parameters = {item.arg for item in (*arguments.args, *arguments.kwonlyargs)}
+    parameters = _parameters(function)
     for node in ast.walk(function):
         if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name):
             continue

@@ -32,6 +32,7 @@ from flake8_gpu_training.sources._python_optimizers import (
     optimized_in,
 )
 from flake8_gpu_training.sources._python_updates import APART, TOLD, unsaid, updates_in
+from flake8_gpu_training.sources._python_waiting import WAITS
 
 __all__ = [
     "APART",
@@ -39,6 +40,7 @@ __all__ = [
     "CHOOSES",
     "CHOSEN",
     "TOLD",
+    "WAITS",
     "WITHOUT_GRADIENT",
     "chooses_weights",
     "exchanges_attention",
