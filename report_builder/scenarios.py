@@ -346,7 +346,10 @@ _VIDEOX_FUN = (
             "14B 视频模型 LoRA + DeepSpeed ZeRO-2，8×80 GB",
             "LoRA of a 14B video model with DeepSpeed ZeRO-2 on 8×80 GB",
         ),
-        (("videox_fun/lora_14b.sh", "train_lora_14b.sh"),),
+        (
+            ("videox_fun/lora_14b.sh", "train_lora_14b.sh"),
+            ("videox_fun/zero2.json", "zero2.json"),
+        ),
         "bash train_lora_14b.sh",
         14,
         _WAN_14B,

@@ -10,6 +10,7 @@ from typing import Any, Optional
 from flake8_gpu_training.checks import changes
 from flake8_gpu_training.checks._judging import Snippet, keyword_change
 from flake8_gpu_training.checks._programs import first_call, imports
+from flake8_gpu_training.checks._videox import blocks
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -36,6 +37,8 @@ def how_to_shard(run: Run, stage: int) -> Sharding:
         return Sharding(zero, name, _named_file(stage))
     if run.framework == "hf_trainer":
         return Sharding(zero, name, _argument(run, stage) or stage_snippet(stage))
+    if run.framework == "videox_fun":
+        return _of_videox(run, stage)
     if run.framework != "generic" or run.deepspeed is not None:
         return Sharding(zero, name, stage_snippet(stage))
     if imports(run, "colossalai") is not None:
@@ -47,6 +50,28 @@ def how_to_shard(run: Run, stage: int) -> Sharding:
     if launched is not None:
         return Sharding("fsdp", "FSDP", launched, at=_type_of_launch(run))
     return Sharding("fsdp", "FSDP", _FULLY_SHARD, at=_replicating_call(run))
+
+
+def _of_videox(run: Run, stage: int) -> Sharding:
+    """Flags of the launch: its READMEs shard by ZeRO-2, and by FSDP where that is not enough."""
+    layers = ",".join(blocks(run))
+    if stage == 2 or not layers:
+        file = f"config/zero_stage{stage}_config.json"
+        flags = f"--use_deepspeed --deepspeed_config_file {file}"
+        return Sharding(f"zero{stage}", f"ZeRO-{stage}", _launched(flags))
+    flags = (
+        "--use_fsdp --fsdp_sharding_strategy FULL_SHARD "
+        "--fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP "
+        f"--fsdp_transformer_layer_cls_to_wrap {layers} "
+        "--fsdp_backward_prefetch BACKWARD_PRE --fsdp_state_dict_type SHARDED_STATE_DICT "
+        "--fsdp_cpu_ram_efficient_loading False"
+    )
+    return Sharding("fsdp", "FSDP", _launched(flags))
+
+
+def _launched(flags: str) -> Snippet:
+    text = flags.replace(" --", " \\\n    --")
+    return Snippet(f"launch with {flags}", f"accelerate launch {text}", "bash")
 
 
 def _config(stage: int) -> dict[str, Any]:

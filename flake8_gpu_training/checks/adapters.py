@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -62,7 +64,8 @@ _ADAPTERS = (
 
 
 @of_training()
-def _adapters(run: Run) -> Judgement:
+def adapters(run: Run) -> Judgement:
+    """Whether adapters are trained, and whether all weights are too many for the GPUs."""
     setting = run.practice("tuning")
     lisa = parameter(run, "lisa_activated_layers", default=0)
     if run.framework == "swift" and is_on(lisa):
@@ -313,7 +316,7 @@ CHECKS: tuple[Check, ...] = (
         "adapters",
         Text("参数高效微调", "Parameter-efficient tuning"),
         Priority.HIGH,
-        _adapters,
+        adapters,
         why="Full tuning with Adam holds 16 bytes per parameter; adapters leave the base "
         "model frozen and hold states for about 1 % of it.",
         fix="Train LoRA adapters, or add GPUs or offload.",
@@ -350,7 +353,7 @@ CHECKS: tuple[Check, ...] = (
         "quantized-base",
         Text("量化基座（QLoRA）", "Quantized base model (QLoRA)"),
         Priority.HIGH,
-        _quantized,
+        by_framework(_quantized, videox_fun=videox.four_bits),
         why="Frozen 16-bit weights take 2 bytes per parameter on every GPU; in 4 bits a quarter.",
         fix="Load the base model in 4 bits (NF4, double quantization).",
         ignore="The weights fit: 4-bit training is slower.",
@@ -366,6 +369,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_H, "C", "awq", 4, "quantized", "awq"),
             Item(_H, "C", "torchao", 4, "quantized", "torchao"),
             Item(_H, "C", "fp8-quantization", 4, "quantized", "fp8"),
+            Item("videox-fun", "I", "qlora-4bit", 1),
         ),
         impact=Impact(
             memory=(-75, -60),

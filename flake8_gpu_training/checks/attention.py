@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
@@ -269,6 +271,7 @@ _A = "general"
 _S = "swift"
 _L = "llamafactory"
 _H = "transformers"
+_V = "videox-fun"
 
 CHECKS: tuple[Check, ...] = (
     Check(
@@ -276,7 +279,7 @@ CHECKS: tuple[Check, ...] = (
         "flash-attention",
         Text("Flash Attention", "Flash attention"),
         Priority.HIGH,
-        _flash_attention,
+        by_framework(_flash_attention, videox_fun=videox.attention),
         why="Attention that stores its score matrix takes memory and traffic quadratic in "
         "the length; FlashAttention never stores it, and skips padding where samples are "
         "packed or padding-free.",
@@ -298,6 +301,9 @@ CHECKS: tuple[Check, ...] = (
             Item(_H, "F", "flash-attention-3", 5, "attention", "flash-attention-3"),
             Item(_H, "F", "sdpa", 5, "attention", "sdpa|default-sdpa"),
             Item(_H, "F", "flex-attention", 5, "attention", "flex-attention"),
+            Item(_V, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
+            Item(_V, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
+            Item(_V, "F", "sdpa", 4, "attention", "sdpa"),
         ),
         impact=by_class(
             Priority.HIGH,

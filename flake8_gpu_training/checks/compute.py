@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -527,7 +529,7 @@ CHECKS: tuple[Check, ...] = (
         "torch-compile",
         Text("torch.compile 图编译", "torch.compile"),
         Priority.MEDIUM,
-        _compile,
+        by_framework(_compile, videox_fun=videox.compilation),
         why="Eager PyTorch launches every operation on its own and writes each result to "
         "memory; a compiled graph fuses them.",
         fix="Set torch_compile, or wrap the model with torch.compile.",
@@ -537,6 +539,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "D", "torch-compile", 1),
             Item(_S, "G", "torch-compile", 1),
             Item(_H, "G", "torch-compile", 1),
+            Item("videox-fun", "I", "torch-compile", 1.5),
         ),
         impact=Impact(throughput=(10, 40), source=sources.PYTORCH_2),
         examples=(
@@ -572,11 +575,14 @@ CHECKS: tuple[Check, ...] = (
         "cuda-graph",
         Text("CUDA Graph", "CUDA graphs"),
         Priority.LOW,
-        _cuda_graph,
+        by_framework(_cuda_graph, videox_fun=videox.graphs),
         why="Small kernels finish before the CPU can launch the next one; a graph launches "
         "the whole step at once.",
         fix='Compile with mode="reduce-overhead", or use make_graphed_callables.',
-        items=(Item(_A, "D", "cuda-graph", 1),),
+        items=(
+            Item(_A, "D", "cuda-graph", 1),
+            Item("videox-fun", "I", "cuda-graph", 0.5),
+        ),
         difficulty="medium",
         sources=(sources.PYTORCH_GRAPHS,),
     ),
@@ -585,7 +591,7 @@ CHECKS: tuple[Check, ...] = (
         "liger-kernel",
         Text("Liger Kernel 融合算子", "Liger kernels"),
         Priority.HIGH,
-        _liger,
+        by_framework(_liger, videox_fun=videox.liger),
         why="Norms, rotary embeddings and activations are bound by memory traffic, and the "
         "logits of a large vocabulary are the peak of memory.",
         fix="Turn on the Liger kernels where the model's family is supported.",
@@ -595,6 +601,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_S, "G", "liger-kernel", 3, "kernels", "liger"),
             Item(_L, "G", "liger-kernel", 3, "kernels", "liger"),
             Item(_H, "G", "liger-kernel", 2.5, "", "liger"),
+            Item("videox-fun", "I", "liger-kernel", 0.5),
         ),
         impact=Impact(
             throughput=(10, 20),
@@ -679,10 +686,13 @@ CHECKS: tuple[Check, ...] = (
         "fused-adam",
         Text("融合 Adam", "Fused Adam"),
         Priority.LOW,
-        _fused_adam,
+        by_framework(_fused_adam, videox_fun=videox.fused_optimizer),
         why="A fused optimizer updates all parameters in one kernel.",
         fix="Set optim to adamw_torch_fused.",
-        items=(Item(_L, "E", "fused-adam", 6, "optimizer"),),
+        items=(
+            Item(_L, "E", "fused-adam", 6, "optimizer"),
+            Item("videox-fun", "I", "fused-optimizer", 1),
+        ),
         impact=by_class(Priority.LOW, sources.PYTORCH_TUNING),
         sources=(sources.PYTORCH_TUNING, sources.HF_ARGUMENTS),
     ),

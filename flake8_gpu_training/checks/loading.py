@@ -331,6 +331,8 @@ def _persistent(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_persistent)
     if told(run, "persistent_workers"):
         parts.append(_setting_persistent(run))
+    elif not parts and run.practice("persistent_workers").known:
+        parts.append(_setting_persistent(run))  # its scripts' loader, out of sight
     return merged(parts, _without_loader(run))
 
 
@@ -494,6 +496,7 @@ CHECKS: tuple[Check, ...] = (
             Item("swift", "H", "dataloader-workers", 1),
             Item("llamafactory", "H", "dataloader-workers", 1),
             Item("transformers", "H", "dataloader-workers", 2),
+            Item("videox-fun", "G", "dataloader-workers", 2),
         ),
         impact=by_class(
             Priority.MEDIUM,
@@ -541,6 +544,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item("swift", "H", "persistent-workers", 1),
             Item("transformers", "H", "persistent-workers", 1),
+            Item("videox-fun", "G", "persistent-workers", 1),
         ),
         impact=by_class(
             Priority.LOW, _PYTORCH_DATA, Text("短 epoch 收益更高", "more for short epochs")
@@ -564,6 +568,7 @@ CHECKS: tuple[Check, ...] = (
             Item("general", "F", "prefetch", 1),
             Item("swift", "H", "prefetch-factor", 1),
             Item("transformers", "H", "prefetch-factor", 1),
+            Item("videox-fun", "I", "prefetch-factor", 1),
         ),
         impact=by_class(
             Priority.MEDIUM,

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
@@ -398,7 +400,7 @@ CHECKS: tuple[Check, ...] = (
         "activation-checkpointing",
         Text("激活重计算（梯度检查点）", "Activation checkpointing"),
         Priority.HIGH,
-        recomputation,
+        by_framework(recomputation, videox_fun=videox.recomputation),
         why="Activations of all layers are kept for the backward pass; with long sequences "
         "they take more memory than the model.",
         fix="Turn on gradient checkpointing: only the layers' inputs are kept.",
@@ -409,6 +411,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_S, "C", "gradient-checkpointing", 1),
             Item(_L, "C", "gradient-checkpointing", 1),
             Item(_H, "B", "gradient-checkpointing", 2),
+            Item("videox-fun", "B", "gradient-checkpointing", 2),
         ),
         impact=Impact(
             throughput=(-30, -15),
@@ -451,6 +454,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "C", "cpu-nvme-offload", 1),
             Item(_H, "E", "fsdp-cpu-offload", 1, "offload", "fsdp"),
             Item(_H, "E", "zero-offload", 1, "offload", "zero"),
+            Item("videox-fun", "D", "zero3-cpu-offload", 1, "beside", "zero"),
         ),
         impact=Impact(
             throughput=(-50, 0),
@@ -476,7 +480,7 @@ CHECKS: tuple[Check, ...] = (
         "gradient-accumulation",
         Text("梯度累积", "Gradient accumulation"),
         Priority.MEDIUM,
-        _accumulation,
+        by_framework(_accumulation, videox_fun=videox.accumulation),
         why="With a small global batch the optimizer step and the gradient exchange weigh "
         "as much as the computation, and gradients are noisy.",
         fix="Accumulate micro-batches up to a global batch of 16 or more.",
@@ -485,6 +489,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_S, "C", "gradient-accumulation", 1),
             Item(_L, "C", "gradient-accumulation", 1),
             Item(_H, "I", "gradient-accumulation", 1),
+            Item("videox-fun", "B", "gradient-accumulation", 0.5),
         ),
         impact=by_class(Priority.MEDIUM, sources.HF_SINGLE_GPU),
         examples=(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
@@ -278,12 +280,13 @@ CHECKS: tuple[Check, ...] = (
         "sequence-parallel",
         Text("序列并行", "Sequence parallelism"),
         Priority.HIGH,
-        _sequence_parallel,
+        by_framework(_sequence_parallel, videox_fun=videox.sequence_parallel),
         why="Activations grow with the sequence; above 128K tokens one GPU cannot hold them.",
         fix="Set the sequence parallel size to 4 or 8, together with flash attention.",
         items=(
             Item(_A, "A", "sequence-parallel", 1),
             Item(_S, "F", "sequence-parallel", 1),
+            Item("videox-fun", "I", "sequence-parallel-training", 1),
         ),
         impact=Impact(
             memory=(-85, -50),

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -470,6 +472,8 @@ CHECKS: tuple[Check, ...] = (
             Item(_L, "B", "fp16", 3, "precision", "fp16"),
             Item(_L, "B", "pure-bf16", 3, "precision", "pure-bf16"),
             Item(_H, "A", "bf16", 3, "precision", "bf16"),
+            Item("videox-fun", "A", "mixed-precision-bf16", 3, "precision", "bf16"),
+            Item("videox-fun", "A", "mixed-precision-fp16", 3, "precision", "fp16"),
             Item(_H, "A", "fp16", 3, "precision", "fp16"),
         ),
         impact=Impact(
@@ -501,7 +505,7 @@ CHECKS: tuple[Check, ...] = (
         "fp8-training",
         Text("FP8 训练", "FP8 training"),
         Priority.LOW,
-        _fp8,
+        by_framework(_fp8, videox_fun=videox.fp8),
         why="Hopper and newer GPUs multiply FP8 at twice the rate of BF16.",
         fix="Use the framework's FP8 switch, TransformerEngine or torchao float8.",
         ignore="Until a test shows that the loss converges as with BF16.",
@@ -509,6 +513,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "C", "fp8-training", 1),
             Item(_S, "B", "fp8-training", 1),
             Item(_L, "B", "fp8", 1),
+            Item("videox-fun", "I", "fp8-training", 1),
         ),
         impact=Impact(
             throughput=(10, 75),

@@ -31,6 +31,8 @@ MODULES = (
     "strategy",  # GPU601 to GPU603, GPU607
     "adapters",  # GPU604 to GPU606
     "swift_options",  # GPU608 to GPU616
+    "videox_options",  # GPU126, GPU230 to GPU235, GPU645 to GPU655
+    "videox_data",  # GPU127, GPU236, GPU324 to GPU327, GPU523 to GPU532
     "llamafactory_options",  # GPU110 and others: what LlamaFactory alone has
     "trainer_options",  # GPU220 to GPU226, GPU320 to GPU323
     "trainer_sharding",  # GPU120 to GPU125

@@ -268,6 +268,7 @@ _A = "general"
 _S = "swift"
 _L = "llamafactory"
 _H = "transformers"
+_V = "videox-fun"
 _GRADIENTS = "fsdp-shard-grad-op|fsdp-shard-grad-op-offload"
 _HYBRID = "fsdp-hybrid-shard|fsdp-hybrid-shard-offload"
 _KEPT = "fsdp|fsdp-shard-grad-op|fsdp-hybrid-shard"
@@ -301,6 +302,9 @@ _ZERO_ITEMS = (
     Item(_H, "E", "fsdp-hybrid-shard", 5, "sharding", _HYBRID),
     Item(_H, "E", "zero2", 5, "sharding", "zero1|zero2|zero2-offload"),
     Item(_H, "E", "zero3", 5, "sharding", "zero3|zero3-offload"),
+    Item(_V, "D", "zero2", 4, "sharding", "zero1|zero2|zero2-offload"),
+    Item(_V, "D", "zero3", 4, "sharding", "zero3|zero3-offload"),
+    Item(_V, "D", "fsdp-full-shard", 4, "sharding", f"{_KEPT}|{_MOVED}"),
 )
 
 _SHARD_EXAMPLE = Example(
@@ -353,7 +357,10 @@ CHECKS: tuple[Check, ...] = (
         fix="Set zero_hpz_partition_size to the GPUs of a node.",
         ignore="When memory is short: the second partition keeps another copy of the weights "
         "per node.",
-        items=(Item(_S, "D", "zero-plus-plus", 1),),
+        items=(
+            Item(_S, "D", "zero-plus-plus", 1),
+            Item("videox-fun", "I", "zero-plus-plus", 1),
+        ),
         impact=by_class(
             Priority.MEDIUM,
             sources.ZERO_PLUS_PLUS,

@@ -360,7 +360,10 @@ CHECKS: tuple[Check, ...] = (
         "that decays reaches the same loss in fewer steps.",
         fix="Warm up over 3 to 10 % of the steps, then decay by cosine or linearly.",
         ignore="The rate is constant on purpose.",
-        items=(Item("general", "G", "lr-schedule", 2),),
+        items=(
+            Item("general", "G", "lr-schedule", 2),
+            Item("videox-fun", "H", "lr-scheduler", 1.5),
+        ),
         impact=Impact(
             throughput=(0, 0),
             note=Text("收敛更稳定，不影响吞吐", "steadier convergence, the same throughput"),

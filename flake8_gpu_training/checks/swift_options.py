@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Callable
 
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
     Judge,
     cannot_apply,
@@ -306,10 +308,13 @@ CHECKS: tuple[Check, ...] = (
         "layered-learning-rate",
         Text("分层学习率", "Learning rates by module"),
         Priority.LOW,
-        _swift_only(_LAYERED),
+        by_framework(_swift_only(_LAYERED), videox_fun=videox.second_rate),
         why="A pretrained vision tower wants a smaller learning rate than the aligner.",
         fix="Set vit_lr and aligner_lr.",
-        items=(_item("I", "layered-learning-rate"),),
+        items=(
+            _item("I", "layered-learning-rate"),
+            Item("videox-fun", "H", "dual-learning-rate", 0.5),
+        ),
         impact=Impact(source=_SWIFT_TRAIN),
         sources=(_SWIFT_TRAIN,),
     ),

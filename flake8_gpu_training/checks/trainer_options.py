@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    of_training,
     off,
     on,
     seen,
@@ -53,8 +56,7 @@ _MATMUL_SWITCHES = (
 )
 
 
-@of_trainer
-def _tf32(run: Run) -> Judgement:
+def _matrix_products(run: Run) -> Judgement:
     setting = run.practice("tf32")
     if setting.known and setting.value is True:
         return on(setting)
@@ -77,6 +79,9 @@ def _tf32(run: Run) -> Judgement:
         setting,
     )
 
+
+_tf32 = of_trainer(_matrix_products)
+_tf32_of_flags = of_training(alone=True)(_matrix_products)
 
 # --- GPU221: evaluation in 16 bits ------------------------------------------------------
 
@@ -234,6 +239,9 @@ _OPTIMIZERS = (
     ("adalomo", "lomo"),
     ("schedule_free", "schedule-free"),
 )
+
+
+_VARIANTS = tuple(dict.fromkeys(kind for _, kind in _OPTIMIZERS))
 
 
 @of_trainer
@@ -446,10 +454,13 @@ CHECKS: tuple[Check, ...] = (
         "tf32",
         Text("TF32 矩阵乘", "TF32 matrix products"),
         Priority.LOW,
-        _tf32,
+        by_framework(_tf32, videox_fun=_tf32_of_flags),
         why="Products that autocast leaves in FP32 run on tensor cores only as TF32.",
         fix="Set tf32=True on Ampere and newer GPUs.",
-        items=item("A", "tf32", 1),
+        items=(
+            *item("A", "tf32", 1),
+            Item("videox-fun", "A", "tf32", 1),
+        ),
         impact=by_class(Priority.LOW, sources.HF_SINGLE_GPU),
         sources=(sources.HF_SINGLE_GPU, ARGUMENTS),
     ),
@@ -539,23 +550,14 @@ CHECKS: tuple[Check, ...] = (
         "trainer-optimizer",
         Text("Trainer 的优化器", "The Trainer's optimizer"),
         Priority.LOW,
-        _optimizer,
+        by_framework(_optimizer, videox_fun=videox.lean_optimizer),
         why="Adam's moments take 8 bytes a trained parameter, 2 in 8 bits; a fused update "
         "launches one kernel instead of thousands.",
         fix="Use adamw_torch_fused; paged_adamw_8bit, GaLore or APOLLO where memory is short.",
-        items=tuple(
-            Item(_H, "D", name, 7, "optimizer", name)
-            for name in (
-                "fused-adamw",
-                "adamw-8bit",
-                "adamw-4bit",
-                "paged-adamw",
-                "adafactor",
-                "galore",
-                "apollo",
-                "lomo",
-                "schedule-free",
-            )
+        items=(
+            *(Item(_H, "D", name, 7, "optimizer", name) for name in _VARIANTS),
+            Item("videox-fun", "A", "adam-8bit", 1.5, "optimizer", "adamw-8bit"),
+            Item("videox-fun", "A", "came", 1.5, "optimizer", "came"),
         ),
         impact=by_class(Priority.LOW, sources.PYTORCH_TUNING),
         sources=(ARGUMENTS, sources.PYTORCH_TUNING),

@@ -6,8 +6,17 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
-from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import (
+    Snippet,
+    advise,
+    cannot_apply,
+    cannot_tell,
+    of_training,
+    off,
+    on,
+)
 from flake8_gpu_training.checks._scale import gpus, number, ranks, text
 from flake8_gpu_training.checks._settings import is_on
 from flake8_gpu_training.checks._starting import NO_PROCESSES, ONE_GPU
@@ -19,7 +28,15 @@ from flake8_gpu_training.checks._trainer import (
     of_trainer,
     option,
 )
-from flake8_gpu_training.checks.base import Check, Example, Impact, Judgement, Priority, Status
+from flake8_gpu_training.checks.base import (
+    Check,
+    Example,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+    Status,
+)
 from flake8_gpu_training.checks.communication import overlap
 from flake8_gpu_training.checks.memory import recomputation
 from flake8_gpu_training.checks.sharding import sharding
@@ -176,13 +193,16 @@ def _fsdp_checkpointing(run: Run) -> Judgement:
     )
 
 
-@of_trainer
-def _fsdp_prefetch(run: Run) -> Judgement:
+def _backward_prefetch(run: Run) -> Judgement:
     """The backward pass as GPU402 has it, for the audit's own item."""
     without = _without_fsdp(run)
     if without is not None:
         return without
     return replace(overlap(run), findings=(), change=None)
+
+
+_fsdp_prefetch = of_trainer(_backward_prefetch)
+_fsdp_prefetch_of_flags = of_training(alone=True)(_backward_prefetch)
 
 
 @of_trainer
@@ -335,10 +355,13 @@ CHECKS: tuple[Check, ...] = (
         "fsdp-prefetch",
         Text("FSDP 预取", "FSDP prefetch"),
         Priority.MEDIUM,
-        _fsdp_prefetch,
+        by_framework(_fsdp_prefetch, videox_fun=_fsdp_prefetch_of_flags),
         why="Weights that are gathered ahead of the backward pass are there when it needs them.",
         fix="Set backward_prefetch to backward_pre in fsdp_config (FSDP2 always does it).",
-        items=item("E", "fsdp-prefetch", 0.5),
+        items=(
+            *item("E", "fsdp-prefetch", 0.5),
+            Item("videox-fun", "D", "fsdp-backward-prefetch", 1, "beside"),
+        ),
         impact=by_class(Priority.MEDIUM, sources.PYTORCH_FSDP),
         sources=(ARGUMENTS, sources.PYTORCH_FSDP),
     ),

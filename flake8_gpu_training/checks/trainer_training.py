@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.checks import _videox_shared as videox
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -16,7 +18,14 @@ from flake8_gpu_training.checks._programs import calls, keyword
 from flake8_gpu_training.checks._scale import number, text
 from flake8_gpu_training.checks._settings import algorithm, is_on, parameter
 from flake8_gpu_training.checks._trainer import ARGUMENTS, item, missing, of_trainer, option
-from flake8_gpu_training.checks.base import Check, Example, Impact, Judgement, Priority
+from flake8_gpu_training.checks.base import (
+    Check,
+    Example,
+    Impact,
+    Item,
+    Judgement,
+    Priority,
+)
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.reading import find, is_off, truth
 from flake8_gpu_training.language import Text
@@ -287,10 +296,13 @@ CHECKS: tuple[Check, ...] = (
         "gradient-clipping",
         Text("梯度裁剪", "Gradient clipping"),
         Priority.LOW,
-        _clipping,
+        by_framework(_clipping, videox_fun=videox.clipping),
         why="One batch with a huge gradient can undo many steps.",
         fix="Leave max_grad_norm at its default of 1.0.",
-        items=item("I", "gradient-clipping", 1.5),
+        items=(
+            *item("I", "gradient-clipping", 1.5),
+            Item("videox-fun", "H", "gradient-clipping", 1.5),
+        ),
         impact=Impact(source=ARGUMENTS),
         sources=(ARGUMENTS,),
     ),

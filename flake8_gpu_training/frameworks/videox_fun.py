@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
@@ -18,6 +20,7 @@ from flake8_gpu_training.frameworks.reading import (
     is_true,
     number,
     practice,
+    unknown,
 )
 from flake8_gpu_training.runs.model import Run
 
@@ -47,12 +50,25 @@ _SPELLINGS: dict[str, Spelling] = {
 
 
 _LOADER = ("pin_memory", "persistent_workers", "prefetch_factor")
+_OF_MODEL = re.compile(r"(?:.*/)?scripts/(?P<family>[\w.]+)/(?P<name>train\w*)\.py")
+
+
+def script_of(run: Run) -> tuple[str, str]:
+    """The folder (its models) and the name of the training script; "" where not known."""
+    words = [word.text for word in run.command.words] if run.command is not None else []
+    for path in (run.entry or "", *words):
+        found = _OF_MODEL.fullmatch(path)
+        if found is not None:
+            return found["family"], found["name"]
+    return "", (run.entry or "").rpartition("/")[2].removesuffix(".py")
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     launched = practices_of_run(run)
     found: dict[str, Setting] = {}
     found.update(_precision(run, launched))
+    if "torch_compile" in launched:
+        found["torch_compile"] = launched["torch_compile"]
     found.update(_sharding(run, launched))
     found.update(_optimizer(run))
     found.update(_attention(run))
@@ -86,6 +102,7 @@ def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         "offload_optimizer",
         "offload_param",
         "overlap_comm",
+        "zero_hpz_partition_size",
         "fsdp",
         "fsdp_version",
         "fsdp_offload",
@@ -94,6 +111,8 @@ def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     if run.deepspeed is not None:
         read = practices_from_deepspeed(run.deepspeed)
         found.update({name: value for name, value in read.items() if name in names})
+    elif "deepspeed_config_file" in run.launcher.options:
+        return {**found, **_bundled(run.launcher.options["deepspeed_config_file"])}
     if is_launch_unread(run):
         return found
     if "zero_stage" not in found:
@@ -101,6 +120,28 @@ def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     if "fsdp" not in found:
         found.update(by_default(run, "fsdp", "none", "accelerate: FSDP is off"))
     return found
+
+
+# What the files of its own folder config say.
+_BUNDLED_FILE = re.compile(
+    r"(?:.*/)?config/zero_stage(?P<stage>[23])_config(?P<offload>_cpu_offload)?\.json"
+)
+
+
+def _bundled(setting: Setting) -> dict[str, Setting]:
+    """The practices of a file that comes with VideoX-Fun; of any other unread file nothing."""
+    named = _BUNDLED_FILE.fullmatch(setting.value) if isinstance(setting.value, str) else None
+    if named is None:
+        return {"zero_stage": unknown("zero_stage", "the DeepSpeed file", at=setting.location)}
+    device = "cpu" if named["offload"] else "none"
+    values: dict[str, Any] = {
+        "zero_stage": int(named["stage"]),
+        "offload_optimizer": device,
+        "offload_param": device,
+        "overlap_comm": True,
+        "fsdp": "none",
+    }
+    return {name: practice(name, value, setting) for name, value in values.items()}
 
 
 def _attention(run: Run) -> dict[str, Setting]:
@@ -133,7 +174,7 @@ def _workers(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def _optimizer(run: Run) -> dict[str, Setting]:
-    for flag, name in (("use_came", "came"), ("use_8bit_adam", "adamw_8bit")):
+    for flag, name in (("use_8bit_adam", "adamw_8bit"), ("use_came", "came")):
         setting = find(run, flag)
         if is_true(setting):
             return {"optimizer": practice("optimizer", name, setting)}
@@ -156,7 +197,7 @@ def _schedule(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
 
 def _tuning(run: Run) -> dict[str, Setting]:
     """The script's name tells: ``train_lora.py`` and its kin train adapters."""
-    entry = (run.entry or "").rpartition("/")[2]
+    entry = f"{script_of(run)[1]}.py"
     rank = find(run, "rank")
     if "lora" in entry or is_true(find(run, "use_peft_lora")):
         note = entry or "use_peft_lora"

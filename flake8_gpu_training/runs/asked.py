@@ -81,14 +81,17 @@ def _asked(items: Iterable[Requirement], held: set[str]) -> Asked:
     for item in items:
         if item.by_address:
             unreleased.add(item.name)
-        elif item.specifier:
+        else:
             files = wanted.setdefault(item.name, {})
             files.setdefault(item.location.path, set()).add(_specifier(item))
-    limits = {
-        name: tuple(sorted({",".join(sorted(these)) for these in files.values()}))
-        for name, files in wanted.items()
-    }
+    limits = {name: _limits(files.values()) for name, files in wanted.items()}
     return Asked(MappingProxyType(limits), frozenset(unreleased))
+
+
+def _limits(files: Iterable[set[str]]) -> tuple[str, ...]:
+    """A specifier a file; ("",) where all files take any version."""
+    found = {",".join(sorted(these - {""})) for these in files}
+    return tuple(sorted(found - {""})) or ("",)
 
 
 def _specifier(item: Requirement) -> str:

@@ -203,7 +203,8 @@ class Launch:
 
 _VIDEOX_FUN = re.compile(
     r"(?:.*/)?scripts/(?:wan2\.[12]\w*|cogvideox_fun|hunyuanvideo|longcatvideo|z_image\w*|qwenimage\w*"
-    r"|flux2?(?:_fun)?)/train\w*\.py"
+    r"|flux2?(?:_fun)?|ltx2(?:\.3)?|mova|turbodiffusion|infinitetalk|flashhead|fantasytalking)"
+    r"/train\w*\.py"
 )
 
 
@@ -212,15 +213,15 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
 
     ``src/train.py`` of a LLaMA-Factory beside the project is told by ``--stage`` together with
     ``--finetuning_type``, or with its template for the data set; VideoX-Fun's scripts by their
-    folder and ``--train_data_meta``, Megatron-LM's by the shape of the model that only its
-    parser takes.
+    folder and ``--train_data_meta`` or ``--reward_fn``, Megatron-LM's by the shape of the model
+    that only its parser takes.
     """
     words = {word.text.partition("=")[0] for word in launch.arguments}
     if "--stage" in words and ("--finetuning_type" in words or words >= _LLAMAFACTORY_FLAGS):
         kind = _TRAIN if "--do_train" in words else _INFER
         return _known_as(launch, "llamafactory", kind)
     script = launch.script.text if launch.script is not None else ""
-    if _VIDEOX_FUN.fullmatch(script) and "--train_data_meta" in words:
+    if _VIDEOX_FUN.fullmatch(script) and words & {"--train_data_meta", "--reward_fn"}:
         return _known_as(launch, "videox_fun", _TRAIN)
     names = {option_name(word) for word in words if word.startswith("--")}
     if is_known_by(names):

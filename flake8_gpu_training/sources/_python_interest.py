@@ -99,7 +99,7 @@ CALLS = frozenset(
     FusedAdam DeepSpeedCPUAdam Lion Muon Adagrad RMSprop Rprop RAdam NAdam Adamax Adadelta ASGD
     LBFGS DataLoader DistributedSampler
     StatefulDataLoader WebDataset MDSWriter load_dataset load_from_disk save_to_disk
-    get_peft_model
+    get_peft_model apply_checkpointing convert_model_weight_to_float8 create_network enable_teacache
     prepare_model_for_kbit_training notebook_launcher notebook_login tp_plan save_checkpoint
     load_checkpoint save_state load_state set_epoch prepare accumulate record_function set_seed
     VideoReader VideoCapture read_video tokenizer tokenize apply_chat_template device

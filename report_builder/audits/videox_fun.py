@@ -2,20 +2,142 @@
 
 from __future__ import annotations
 
-from report_builder.audits.base import outline
+from flake8_gpu_training.language import Text
+from report_builder.audits.base import Audit, Category, items
 
-VIDEOX_FUN = outline(
+VIDEOX_FUN = Audit(
     "videox-fun",
-    "VideoX-Fun",
-    "训练优化审计",
-    "training optimization audit",
-    ("A", "混合精度与量化", "Mixed precision and quantization", 6),
-    ("B", "激活重计算", "Activation recomputation", 3),
-    ("C", "模型卸载与低显存", "Model offload and low memory", 3),
-    ("D", "分布式", "Distributed training", 5),
-    ("E", "LoRA 配置", "LoRA", 5),
-    ("F", "注意力", "Attention", 6),
-    ("G", "数据管道", "Data pipeline", 11),
-    ("H", "训练策略", "Training strategy", 10),
-    ("I", "深度优化机会", "Deeper optimizations", 12),
+    Text("VideoX-Fun 训练优化审计", "VideoX-Fun training optimization audit"),
+    "v0_videox-fun-optimization-report.md",
+    (
+        Category(
+            "A",
+            Text("混合精度与量化", "Mixed precision and quantization"),
+            6,
+            items(
+                ("mixed-precision-bf16", "BF16 混合精度", "BF16 mixed precision"),
+                ("mixed-precision-fp16", "FP16 混合精度", "FP16 mixed precision"),
+                ("tf32", "TF32 矩阵乘", "TF32 matrix products"),
+                ("fp8-inference", "FP8 权重推理", "FP8 weights for inference"),
+                ("adam-8bit", "8 bit Adam", "8-bit Adam"),
+                ("came", "CAME 优化器", "CAME optimizer"),
+            ),
+        ),
+        Category(
+            "B",
+            Text("激活重计算", "Activation recomputation"),
+            3,
+            items(
+                ("gradient-checkpointing", "梯度检查点", "Gradient checkpointing"),
+                ("fractional-checkpointing", "部分层重计算", "Some layers recomputed"),
+                ("gradient-accumulation", "梯度累积", "Gradient accumulation"),
+            ),
+        ),
+        Category(
+            "C",
+            Text("模型卸载与低显存", "Model offload and low memory"),
+            3,
+            items(
+                ("low-vram", "低显存模式", "Low-memory mode"),
+                ("vae-mini-batch", "VAE 小批编码", "VAE in small batches"),
+                ("multi-stream-vae", "VAE 多流编码", "VAE on two streams"),
+            ),
+        ),
+        Category(
+            "D",
+            Text("分布式", "Distributed training"),
+            5,
+            items(
+                ("zero2", "DeepSpeed ZeRO-2", "DeepSpeed ZeRO-2"),
+                ("zero3", "DeepSpeed ZeRO-3", "DeepSpeed ZeRO-3"),
+                (
+                    "fsdp-full-shard",
+                    "FSDP（包装类与模型相符）",
+                    "FSDP, wrapping the model's layers",
+                ),
+                ("zero3-cpu-offload", "ZeRO-3 + CPU Offload", "ZeRO-3 + CPU offload"),
+                ("fsdp-backward-prefetch", "FSDP 反向预取", "FSDP backward prefetch"),
+            ),
+        ),
+        Category(
+            "E",
+            Text("LoRA 配置", "LoRA"),
+            5,
+            items(
+                ("peft-lora", "PEFT LoRA", "PEFT LoRA"),
+                ("kohya-lora", "Kohya LoRA", "Kohya LoRA"),
+                ("lora-targets", "LoRA 目标层", "Layers that LoRA trains"),
+                ("rank-dropout", "秩 Dropout", "Dropout of ranks"),
+                ("module-dropout", "模块 Dropout", "Dropout of adapters"),
+            ),
+        ),
+        Category(
+            "F",
+            Text("注意力", "Attention"),
+            6,
+            items(
+                ("flash-attention-2", "Flash Attention 2", "Flash Attention 2"),
+                ("flash-attention-3", "Flash Attention 3", "Flash Attention 3"),
+                ("sdpa", "SDPA", "SDPA"),
+                ("varlen-attention", "变长注意力", "Attention over lengths"),
+                ("sage-attention", "SageAttention（推理）", "SageAttention (inference)"),
+                ("sparse-linear-attention", "稀疏线性注意力", "Sparse-linear attention"),
+            ),
+        ),
+        Category(
+            "G",
+            Text("数据管道", "Data pipeline"),
+            11,
+            items(
+                ("dataloader-workers", "DataLoader Workers", "DataLoader workers"),
+                ("persistent-workers", "Persistent Workers", "Persistent workers"),
+                ("bucketing", "分辨率分桶", "Buckets of resolutions"),
+                ("random-hw-adapt", "随机分辨率", "Random resolutions"),
+                ("video-token-length", "按 token 长度训练", "Samples of one length in tokens"),
+                ("auto-tile-batch", "自动扩批", "Batches filled up"),
+                ("same-token-length", "跨进程统一长度", "One length on all ranks"),
+                ("frame-stride", "抽帧间隔", "Stride of frames"),
+                ("random-frame-crop", "随机截帧", "Random number of frames"),
+                ("preencoded-dataset", "预编码 latent 数据集", "Latents encoded ahead"),
+                ("text-dropout", "文本丢弃", "Dropped prompts"),
+            ),
+        ),
+        Category(
+            "H",
+            Text("训练策略", "Training strategy"),
+            10,
+            items(
+                ("lr-scheduler", "学习率调度", "Learning-rate schedule"),
+                ("warmup", "学习率预热", "Warm-up"),
+                ("gradient-clipping", "梯度裁剪", "Gradient clipping"),
+                ("abnormal-norm-clip", "异常梯度裁剪", "Clipping of abnormal norms"),
+                ("ema", "EMA 滑动平均", "Averaged weights (EMA)"),
+                ("uniform-sampling", "时间步均匀采样", "Uniform time steps"),
+                ("motion-sub-loss", "运动差分损失", "Loss on motion"),
+                ("timestep-weighting", "时间步加权", "Weighting of time steps"),
+                ("dual-learning-rate", "双学习率", "Two learning rates"),
+                ("reward-lora", "奖励 LoRA", "LoRA from rewards"),
+            ),
+        ),
+        Category(
+            "I",
+            Text("深度优化机会（需改动代码）", "Deeper optimizations (by changing the code)"),
+            12,
+            items(
+                ("torch-compile", "torch.compile", "torch.compile"),
+                ("liger-kernel", "Liger Kernel", "Liger Kernel"),
+                ("cuda-graph", "CUDA Graph", "CUDA graphs"),
+                ("qlora-4bit", "QLoRA（4 bit）", "QLoRA (4-bit)"),
+                ("vae-spatial-tiling", "VAE 空间分块", "VAE in tiles"),
+                ("preencoded-text", "预编码提示词", "Prompts encoded ahead"),
+                ("fp8-training", "FP8 训练", "FP8 training"),
+                ("zero-plus-plus", "ZeRO++", "ZeRO++"),
+                ("nvme-offload", "NVMe 卸载", "NVMe offload"),
+                ("fused-optimizer", "融合优化器", "Fused optimizer"),
+                ("prefetch-factor", "Prefetch Factor", "Prefetch factor"),
+                ("sequence-parallel-training", "序列并行训练", "Sequence parallelism"),
+                ("teacache-training", "TeaCache（验证采样）", "TeaCache (validation samples)"),
+            ),
+        ),
+    ),
 )

@@ -1,4 +1,4 @@
-accelerate launch --use_deepspeed --deepspeed_config_file config/zero_stage2_config.json --num_processes 8 --mixed_precision="bf16" \
+accelerate launch --use_deepspeed --deepspeed_config_file zero2.json --num_processes 8 --mixed_precision="bf16" \
   scripts/wan2.1_fun/train_lora.py \
   --config_path="config/wan2.1/wan_civitai.yaml" \
   --pretrained_model_name_or_path="$model" \

@@ -1,0 +1,538 @@
+"""GPU236, GPU324 to GPU327, GPU523 to GPU532, GPU127: data and kernels of VideoX-Fun."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from flake8_gpu_training.checks._judging import advise, cannot_apply, cannot_tell, off, on, seen
+from flake8_gpu_training.checks._programs import calls, first_call, keyword
+from flake8_gpu_training.checks._scale import has_flash_kernel, ranks, text
+from flake8_gpu_training.checks._settings import is_on
+from flake8_gpu_training.checks._videox import (
+    ATTENTION,
+    DATA,
+    SCRIPTS,
+    by_code,
+    flag,
+    frames,
+    item,
+    of_videox,
+    option,
+    script,
+    switch,
+    takes,
+    trains_images,
+    without,
+)
+from flake8_gpu_training.checks._videox_shared import ONE_GPU, takes_flash
+from flake8_gpu_training.checks.base import Check, Example, Judgement, Priority
+from flake8_gpu_training.facts import known
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+_IMAGES_ONLY = Text("只训练图像", "it trains images only")
+
+# --- GPU324 to GPU327: attention, and blocks that are left out ---------------------------------
+
+
+@of_videox
+def _varlen(run: Run) -> Judgement:
+    if not has_flash_kernel(run):
+        return cannot_apply(Text("该 GPU 没有 FlashAttention", "no FlashAttention for this GPU"))
+    flash = takes_flash(run)
+    if flash is None:
+        return cannot_tell(Text("由安装的内核决定", "it depends on the kernel that is installed"))
+    if flash:
+        return on(f"flash_attn_varlen_func ({ATTENTION})")
+    return off(
+        Text(
+            "SDPA 忽略样本长度（填充掩码被丢弃）",
+            "SDPA drops the padding mask",
+        ),
+        run.practice("attention"),
+    )
+
+
+def _validates(run: Run) -> bool:
+    """Whether samples are made while it trains."""
+    names = ("validation_prompts", "validation_prompt_path")
+    return any(is_on(flag(run, name, default=None)) for name in names)
+
+
+@of_videox
+def _sage(run: Run) -> Judgement:
+    asked = run.environment.get("VIDEOX_ATTENTION_TYPE")
+    if asked is not None and not known(asked.value):
+        return cannot_tell(asked)
+    if asked is not None and str(asked.value) == "SAGE_ATTENTION":
+        return on(asked)
+    if not _validates(run):
+        return cannot_apply(Text("没有反向，仅用于推理", "it has no backward pass: inference only"))
+    return off(Text("可选：只加速验证采样", "optional: for the samples of a validation"))
+
+
+@of_videox
+def _sparse_linear(run: Run) -> Judgement:
+    of = script(run)
+    if of.family == "turbodiffusion":
+        return on(f"SparseLinearAttention (scripts/{of.family}/{of.name}.py)")
+    called = first_call(run, ".SparseLinearAttention")
+    if called is not None:
+        return seen(called)
+    return cannot_apply(Text("仅 TurboDiffusion 的模型有", "TurboDiffusion's model alone has it"))
+
+
+@of_videox
+def _teacache(run: Run) -> Judgement:
+    called = first_call(run, ".enable_teacache")
+    if called is not None:
+        return seen(called)
+    if trains_images(run) or not _validates(run):
+        return cannot_apply(Text("没有反向，仅用于推理", "for inference only"))
+    return by_code(
+        Text("验证采样未用 TeaCache", "validation samples without TeaCache"),
+        "# in log_validation(...)\n"
+        "pipeline.transformer.enable_teacache(coefficients, num_steps, 0.10)",
+    )
+
+
+# --- GPU523 to GPU529: sizes and lengths of samples --------------------------------------------
+
+_BUCKETS = "enable_bucket"
+_NEEDS_BUCKETS = ("random_hw_adapt", "training_with_video_token_length")
+
+
+def _asked(run: Run, name: str) -> bool:
+    setting = flag(run, name)
+    return setting.known and is_on(setting)
+
+
+@of_videox
+def _bucketing(run: Run) -> Judgement:
+    lacking = without(run, _BUCKETS)
+    if lacking is not None:
+        return lacking
+    setting = flag(run, _BUCKETS)
+    if not setting.known:
+        return cannot_tell(setting)
+    if is_on(setting):
+        return on(setting)
+    idle = [name for name in _NEEDS_BUCKETS if _asked(run, name)]
+    if not idle:
+        return off(
+            Text(
+                "可选：按宽高比分桶，不裁成正方形",
+                "optional: buckets instead of a square crop",
+            ),
+            setting,
+        )
+    flags = " and ".join(f"--{name}" for name in idle)
+    return advise(
+        run,
+        f"{flags} work on buckets, and do nothing without",
+        Text(
+            f"{'、'.join(f'--{name}' for name in idle)} 没有 --{_BUCKETS} 就不起作用",
+            f"{flags} do nothing without --{_BUCKETS}",
+        ),
+        Text(f"启用 --{_BUCKETS}", f"set --{_BUCKETS}"),
+        parameters={_BUCKETS: True},
+        at=flag(run, idle[0]),
+    )
+
+
+def _no_buckets(run: Run) -> Optional[Text]:
+    if _asked(run, _BUCKETS):
+        size = flag(run, "fix_sample_size", default=None)
+        fixed = size.known and size.value is not None and size.location is not None
+        return (
+            Text("样本尺寸固定（--fix_sample_size）", "--fix_sample_size sets the size")
+            if fixed
+            else None
+        )
+    return Text("未启用 --enable_bucket，不起作用", "it works on buckets (--enable_bucket) only")
+
+
+_ADAPTED = switch(
+    "random_hw_adapt",
+    Text("可选：随机缩放到不同分辨率", "optional: samples of several resolutions"),
+    _no_buckets,
+)
+
+
+def _no_token_length(run: Run) -> Optional[Text]:
+    if trains_images(run):
+        return _IMAGES_ONLY
+    without_buckets = _no_buckets(run)
+    if without_buckets is not None:
+        return without_buckets
+    if not _asked(run, "random_hw_adapt"):
+        return Text("未启用 --random_hw_adapt，不起作用", "it works with --random_hw_adapt only")
+    return None
+
+
+_LENGTHS = switch(
+    "training_with_video_token_length",
+    Text("可选：按 token 数统一样本长度", "optional: samples of one number of tokens"),
+    _no_token_length,
+)
+
+
+def _no_tiling(run: Run) -> Optional[Text]:
+    if run.value("zero_stage") == 3:
+        return Text("ZeRO-3 下脚本不使用", "the scripts leave it out under ZeRO-3")
+    if not _asked(run, "training_with_video_token_length"):
+        return Text(
+            "需要 --training_with_video_token_length", "it needs --training_with_video_token_length"
+        )
+    return None
+
+
+_AUTO_TILE = switch(
+    "auto_tile_batch_size",
+    Text("可选：短样本重复 2~4 份填满批次", "optional: short samples are repeated 2 or 4 times"),
+    _no_tiling,
+)
+_SAME_LENGTH = switch(
+    "keep_all_node_same_token_length",
+    Text("可选：各进程样本长度一致", "optional: samples of one length on all ranks"),
+    lambda run: ONE_GPU if ranks(run) == 1 else None,
+)
+
+
+def _still(run: Run) -> Optional[Text]:
+    return _IMAGES_ONLY if trains_images(run) or frames(run) == 1 else None
+
+
+@of_videox
+def _stride(run: Run) -> Judgement:
+    lacking = without(run, "video_sample_stride")
+    if lacking is not None:
+        return lacking
+    setting = flag(run, "video_sample_stride", default=4)
+    still = _still(run)
+    if still is not None:
+        return cannot_apply(still)
+    if not setting.known:
+        return cannot_tell(setting)
+    if isinstance(setting.value, (int, float)) and setting.value > 1:
+        return on(setting)
+    return off(Text("逐帧采样：同样时长需要更多 token", "every frame is taken"), setting)
+
+
+_FRAMES = switch(
+    "random_frame_crop",
+    Text("可选：随机截取帧数", "optional: a random number of frames"),
+    _still,
+)
+
+# --- GPU530 to GPU532: what is computed anew in every epoch ------------------------------------
+
+_PREENCODED = """\
+from videox_fun.data.dataset_image_video import ImageVideoSafetensorsDataset
+
+train_dataset = ImageVideoSafetensorsDataset(args.train_data_meta, args.train_data_dir)
+# and in the loop: latents = batch["latents"] instead of _batch_encode_vae(pixel_values)"""
+
+
+def _prompts_only(run: Run) -> bool:
+    """Whether the script reads prompts: it makes its samples itself."""
+    mode = flag(run, "train_mode", default="normal")
+    of = script(run)
+    return of.rewards or (of.distills and mode.known and mode.value == "normal")
+
+
+_NO_SAMPLES = Text("只读取提示词", "it reads prompts only")
+
+
+@of_videox
+def _preencoded(run: Run) -> Judgement:
+    called = first_call(run, ".ImageVideoSafetensorsDataset")
+    if called is not None:
+        return seen(called)
+    if _prompts_only(run):
+        return cannot_apply(_NO_SAMPLES)
+    return by_code(
+        Text(
+            "每步都用 VAE 编码；ImageVideoSafetensorsDataset 已有，但没有脚本使用",
+            "the VAE encodes in every step; no script uses ImageVideoSafetensorsDataset",
+        ),
+        _PREENCODED,
+    )
+
+
+@of_videox
+def _text_dropout(run: Run) -> Judgement:
+    made = list(calls(run, *_DATASETS))
+    for call in made:
+        ratio = keyword(call, "text_drop_ratio")
+        if ratio is None:
+            continue
+        if not known(ratio):
+            return cannot_tell(Text("text_drop_ratio 由程序计算", "text_drop_ratio is computed"))
+        return seen(call) if ratio else off(Text("不丢弃提示词", "no prompt is dropped"))
+    if _prompts_only(run):
+        return cannot_apply(_NO_SAMPLES)
+    if not made and not script(run).family:
+        return cannot_tell(Text("未见数据集", "no data set is in sight"))
+    return on(f"text_drop_ratio=0.1 ({DATA})")
+
+
+_DATASETS = tuple(
+    f".{name}"
+    for name in (
+        "ImageVideoDataset",
+        "ImageVideoControlDataset",
+        "ImageEditDataset",
+        "VideoDataset",
+        "VideoSpeechDataset",
+        "VideoSpeechControlDataset",
+        "VideoAnimateDataset",
+    )
+)
+_TEXTS = """\
+# once, before training: prompt_embeds of every caption
+torch.save({"prompt_embeds": prompt_embeds.cpu()}, f"{cache}/{index}.pt")
+# and in the data set: sample["encoder_hidden_states"] = torch.load(...)["prompt_embeds"]"""
+
+
+@of_videox
+def _preencoded_text(run: Run) -> Judgement:
+    in_workers = "enable_text_encoder_in_dataloader"
+    if takes(run, in_workers) is False:
+        return cannot_apply(Text("该脚本另行编码提示词", "prompts are encoded otherwise"))
+    setting = flag(run, in_workers)
+    if not setting.known:
+        return cannot_tell(setting)
+    if is_on(setting):
+        return off(Text("在加载进程（CPU）中编码提示词", "workers encode the prompts"), setting)
+    if is_on(flag(run, "train_text_encoder")):
+        return cannot_apply(Text("文本编码器参与训练", "the text encoder is trained"))
+    moved = _asked(run, "low_vram")
+    return by_code(
+        Text(
+            "每步都用文本编码器编码提示词" + ("，并在 CPU 与 GPU 间搬运它" if moved else ""),
+            "the text encoder encodes the prompts in every step"
+            + (", and moves between CPU and GPU" if moved else ""),
+        ),
+        _TEXTS,
+    )
+
+
+# --- GPU127, GPU236: states on a disk, a VAE that works in tiles -------------------------------
+
+
+@of_videox
+def _nvme(run: Run) -> Judgement:
+    for name in ("offload_optimizer", "offload_param"):
+        if text(run, name) == "nvme":
+            return on(run.practice(name))
+    stage = run.practice("zero_stage")
+    if not stage.known:
+        return cannot_tell(stage)
+    if stage.value != 3:
+        return cannot_apply(Text("只用于 ZeRO-3", "with ZeRO-3 only"))
+    return by_code(
+        Text("自带的配置只卸载到内存", "the files that come along offload to host memory only"),
+        '"offload_param": {"device": "nvme", "nvme_path": "/local_nvme"},\n'
+        '"offload_optimizer": {"device": "nvme", "nvme_path": "/local_nvme"}',
+        "json",
+    )
+
+
+# Whose VAE has enable_tiling (videox_fun/models/*_vae.py, and Diffusers' AutoencoderKL).
+_TILED = ("cogvideox", "flux", "hunyuanvideo", "longcat", "ltx", "qwenimage", "z_image")
+
+
+@of_videox
+def _vae_tiling(run: Run) -> Judgement:
+    called = first_call(run, ".enable_tiling")
+    if called is not None:
+        return seen(called)
+    family = script(run).family
+    if not family:
+        return cannot_tell(Text("训练脚本未知", "the training script is not known"))
+    if not family.startswith(_TILED):
+        return cannot_apply(Text("该 VAE 不能分块", "its VAE has no tiles"))
+    return by_code(Text("VAE 整幅编码", "the VAE encodes whole frames"), "vae.enable_tiling()")
+
+
+_LAUNCH = (
+    "accelerate launch --mixed_precision=bf16 scripts/wan2.1/train_lora.py \\\n"
+    "    --pretrained_model_name_or_path=models/Wan2.1-T2V-14B \\\n"
+    "    --train_data_meta=data/metadata.json --train_batch_size=1 \\\n"
+    "    --gradient_checkpointing --dataloader_num_workers=8 --random_hw_adapt{}\n"
+)
+_CACHED = "VideoX-Fun 804a425 (2026-05), scripts/*/train*.py and videox_fun/data"
+
+CHECKS: tuple[Check, ...] = (
+    option(
+        "GPU127",
+        "nvme-offload",
+        Text("NVMe 卸载", "Offload to NVMe"),
+        _nvme,
+        item("I", "nvme-offload", 0.5),
+        "A local disk holds states that host memory does not.",
+        "Set the device of both offload sections to nvme, with the path of a local disk.",
+        "ZeRO-Infinity (Rajbhandari et al., 2021), arXiv:2104.07857",
+        difficulty="medium",
+    ),
+    option(
+        "GPU236",
+        "vae-tiling",
+        Text("VAE 空间分块", "VAE in tiles"),
+        _vae_tiling,
+        item("I", "vae-spatial-tiling", 1),
+        "Tiles of a frame are encoded one after the other: the peak of memory is that of a tile.",
+        "Call vae.enable_tiling() in the script.",
+        "VideoX-Fun 804a425 (2026-05), videox_fun/models/cogvideox_vae.py",
+    ),
+    option(
+        "GPU324",
+        "varlen-attention",
+        Text("变长注意力", "Attention over lengths"),
+        _varlen,
+        item("F", "varlen-attention", 1),
+        "Kernels for variable lengths skip the padding of prompts and samples.",
+        "Install flash-attn, and leave VIDEOX_ATTENTION_TYPE at FLASH_ATTENTION.",
+        ATTENTION,
+    ),
+    option(
+        "GPU325",
+        "sage-attention",
+        Text("SageAttention", "SageAttention"),
+        _sage,
+        item("F", "sage-attention", 0.5),
+        "Products of 8 bits in the attention of samples; training steps take flash-attn.",
+        "Set VIDEOX_ATTENTION_TYPE=SAGE_ATTENTION where a program only samples.",
+        ATTENTION,
+    ),
+    option(
+        "GPU326",
+        "sparse-linear-attention",
+        Text("稀疏线性注意力", "Sparse-linear attention"),
+        _sparse_linear,
+        item("F", "sparse-linear-attention", 0.5),
+        "Few blocks attend in full, the others by a linear kernel that is learnt along.",
+        "Distill with scripts/turbodiffusion.",
+        ATTENTION,
+    ),
+    option(
+        "GPU327",
+        "teacache",
+        Text("TeaCache", "TeaCache"),
+        _teacache,
+        item("I", "teacache-training", 0.5),
+        "Steps of sampling that change little reuse what the last one computed.",
+        "Call enable_teacache on the pipeline of the validation.",
+        "VideoX-Fun 804a425 (2026-05), videox_fun/models/cache_utils.py",
+    ),
+    option(
+        "GPU523",
+        "resolution-buckets",
+        Text("分辨率分桶", "Buckets of resolutions"),
+        _bucketing,
+        item("G", "bucketing", 1.5),
+        "Batches of one aspect ratio need no square crop; other flags work on buckets only.",
+        "Set --enable_bucket.",
+        SCRIPTS,
+        examples=(
+            Example(
+                "videox_fun", "train.sh", _LAUNCH.format(""), _LAUNCH.format(" --enable_bucket")
+            ),
+        ),
+    ),
+    option(
+        "GPU524",
+        "resolution-adaption",
+        Text("随机分辨率", "Random resolutions"),
+        _ADAPTED,
+        item("G", "random-hw-adapt", 0.5),
+        "Samples of several resolutions teach the model all of them, small ones at less cost.",
+        "Set --random_hw_adapt beside --enable_bucket.",
+        SCRIPTS,
+    ),
+    option(
+        "GPU525",
+        "token-length",
+        Text("按 token 长度训练", "Samples of one length in tokens"),
+        _LENGTHS,
+        item("G", "video-token-length", 1),
+        "Large frames come with fewer frames: a step costs about the same for every sample.",
+        "Set --training_with_video_token_length beside --enable_bucket and --random_hw_adapt.",
+        SCRIPTS,
+    ),
+    option(
+        "GPU526",
+        "auto-tile-batch",
+        Text("自动扩批", "Batches filled up"),
+        _AUTO_TILE,
+        item("G", "auto-tile-batch", 0.5),
+        "A short sample leaves the GPU idle: repeated, with noise of its own, it fills the batch.",
+        "Set --auto_tile_batch_size.",
+        SCRIPTS,
+    ),
+    option(
+        "GPU527",
+        "same-token-length",
+        Text("跨进程统一长度", "One length on all ranks"),
+        _SAME_LENGTH,
+        item("G", "same-token-length", 0.5),
+        "The rank with the longest sample makes the others wait.",
+        "Set --keep_all_node_same_token_length.",
+        SCRIPTS,
+    ),
+    option(
+        "GPU528",
+        "frame-stride",
+        Text("抽帧间隔", "Stride of frames"),
+        _stride,
+        item("G", "frame-stride", 0.5),
+        "Every second frame shows twice the time with the same number of tokens.",
+        "Set --video_sample_stride to 2 or more.",
+        SCRIPTS,
+    ),
+    option(
+        "GPU529",
+        "frame-crop",
+        Text("随机截帧", "Random number of frames"),
+        _FRAMES,
+        item("G", "random-frame-crop", 0.5),
+        "Shorter clips now and then teach the model several lengths, at less cost.",
+        "Set --random_frame_crop.",
+        SCRIPTS,
+    ),
+    option(
+        "GPU530",
+        "preencoded-latents",
+        Text("预编码 latent 数据集", "Latents encoded ahead"),
+        _preencoded,
+        item("G", "preencoded-dataset", 2),
+        "The VAE encodes the same videos in every epoch; latents kept on disk are read.",
+        "Encode once, store safetensors, and read them with ImageVideoSafetensorsDataset.",
+        _CACHED,
+        priority=Priority.MEDIUM,
+        difficulty="high",
+    ),
+    option(
+        "GPU531",
+        "text-dropout",
+        Text("文本丢弃", "Dropped prompts"),
+        _text_dropout,
+        item("G", "text-dropout", 1),
+        "Classifier-free guidance takes a model that has learnt without prompts too.",
+        "Leave text_drop_ratio at 0.1.",
+        DATA,
+    ),
+    option(
+        "GPU532",
+        "preencoded-text",
+        Text("预编码提示词", "Prompts encoded ahead"),
+        _preencoded_text,
+        item("I", "preencoded-text", 1.5),
+        "The text encoder is frozen: the captions' embeddings are the same in every epoch.",
+        "Encode the captions once, keep the embeddings, and load no text encoder.",
+        _CACHED,
+        priority=Priority.MEDIUM,
+        difficulty="medium",
+    ),
+)
