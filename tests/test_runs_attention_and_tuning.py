@@ -190,6 +190,41 @@ def test_all_is_trained_where_the_optimizer_gets_all_of_it(
     assert _value(run_of({"train.py": script, "lib.py": CHOICES}), "tuning") == tuning
 
 
+BY_NAME = """\
+import importlib
+
+import torch
+
+
+def made(config):
+    return MODEL
+
+
+model = made("nets.Net").cuda()
+OPTIMIZER
+for batch in range(10):
+    model(batch).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+SEEN = "optimizer = torch.optim.AdamW(model.parameters())"
+
+
+@pytest.mark.parametrize(
+    ("model", "optimizer", "tuning"),
+    [
+        ("torch.nn.Linear(2, 2)", SEEN, "full"),
+        ("torch.nn.Linear(2, 2)", "optimizer = model.optimizer", "unknown"),
+        ("getattr(importlib.import_module(config), 'Net')()", SEEN, "unknown"),
+    ],
+)
+def test_what_is_made_out_of_sight_may_be_trained_in_part(
+    run_of: MakeRun, model: str, optimizer: str, tuning: str
+) -> None:
+    script = BY_NAME.replace("MODEL", model).replace("OPTIMIZER", optimizer)
+    assert _value(run_of({"train.py": script}), "tuning") == tuning
+
+
 LOADED = """\
 from torch import nn
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments

@@ -1258,6 +1258,7 @@ model = torch.nn.Linear(2, 2).cuda()
         ("from fastai.learner import Learner", "Learner(data, model).fit(3)", "unknown"),
         (
             "from mmengine.logging import print_log",
+            "optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)\n"
             "for batch in loader:\n    model(batch).sum().backward()\n    optimizer.step()",
             1,
         ),
@@ -2263,10 +2264,18 @@ def test_accelerate_accumulates_one_step_unless_it_is_told(
 
 TRAINED_BY_LIGHTNING = """\
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import BackboneFinetuning, EarlyStopping
 
+
+
+class Net(pl.LightningModule):
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters())
+
+
 trainer = pl.Trainer(devices=2, {arguments})
-trainer.fit(model, loader)
+trainer.fit(Net(), loader)
 """
 
 

@@ -15,7 +15,7 @@ from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.reading import NEWEST, parsed, version_of
 from flake8_gpu_training.runs.model import Run
 
-_FIRST = (4, 36)
+FIRST_CHOICE = (4, 36)
 """The first release with the choice."""
 _FIRST_OF_TORCH = (2, 1, 1)
 """The first release of PyTorch whose kernel is taken (is_torch_sdpa_available)."""
@@ -181,7 +181,7 @@ def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
     if "transformers" in run.unreleased:
         return Unknown("the release of transformers is not known", _UNTOLD), ""
     version = version_at_hand(run, "transformers")
-    if version < _FIRST:
+    if version < FIRST_CHOICE:
         return "eager", "transformers < 4.36: eager"
     if version_of(run, "torch") < _FIRST_OF_TORCH and not _ASKS_NO_MORE <= version < NEWEST:
         if version == NEWEST or not _is_surely_old(run):
@@ -210,7 +210,7 @@ def _of_diffusers(run: Run) -> tuple[Any, str]:
 
 
 def _of_family(family: str, version: tuple[int, ...]) -> tuple[Any, str]:
-    since = _SINCE.get(family, _FIRST)
+    since = _SINCE.get(family, FIRST_CHOICE)
     until = _NO_LONGER.get(family)
     note = f"transformers 4.36.2 to 5.24.0: _supports_sdpa of {family}"
     if since is None:

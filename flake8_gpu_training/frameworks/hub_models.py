@@ -9,7 +9,11 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import at_hand
-from flake8_gpu_training.frameworks.attention_defaults import default_attention
+from flake8_gpu_training.frameworks.attention_defaults import (
+    FIRST_CHOICE,
+    default_attention,
+    version_at_hand,
+)
 from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.kernels import other_attention
 from flake8_gpu_training.frameworks.reading import dtype, is_off, parsed, truth, version_of
@@ -284,7 +288,8 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     old = call.keywords.get("use_flash_attention_2")
     if old is not None and known(old.value) and truth(old.value):
         return _from("attention", "flash_attention_2", call, old)
-    if call.is_open or run.is_open or "config" in call.keywords or call.method == "from_config":
+    is_told = call.is_open or run.is_open or "config" in call.keywords
+    if (is_told or call.method == "from_config") and not _has_no_choice(run, call):
         reason = "arguments of the call are not all known"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     remote = call.keywords.get("trust_remote_code")
@@ -298,6 +303,12 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     if not known(value):
         return Setting("attention", value, call.location, Origin.CONSTRUCTOR)
     return _default("attention", value, call, note)
+
+
+def _has_no_choice(run: Run, call: Call) -> bool:
+    """Whether a model of Transformers is loaded in a release that takes no attention to choose."""
+    is_theirs = call.name.startswith("transformers.")
+    return is_theirs and version_at_hand(run, "transformers") < FIRST_CHOICE
 
 
 _LIBRARIES = ("transformers", "trl", "peft", "diffusers", "liger_kernel", "optimum", "open_clip")

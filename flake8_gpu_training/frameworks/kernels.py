@@ -139,6 +139,8 @@ def _others(run: Run, loaded: Optional[Setting]) -> Iterator[str]:
         for word in file.mentions or ():
             if word in _LAYERS:
                 yield _LAYERS[word]
+            elif word == "made by name":
+                yield ""
         for item in file.imports:
             if _brings_models(item):
                 yield ""

@@ -1026,6 +1026,16 @@ def _is_optimizer(call: Call) -> bool:
     return is_named and call.name.startswith(_OPTIMIZER_ROOTS)
 
 
+def _optimizes(program: _Program) -> bool:
+    """Whether an optimizer is made in sight: what it is given is read, too."""
+    return any(
+        _is_optimizer(call) or _MAKES_OPTIMIZER.search(call.method) for call in program.calls
+    )
+
+
+_MAKES_OPTIMIZER = re.compile(r"(?i)optimizer|^initialize$|optim\w*_c(?:ls|lass)$")
+
+
 def _optimizer_name(call: Call) -> str:
     name = call.method.lower()
     fused = call.keywords.get("fused")
@@ -1163,7 +1173,7 @@ def _adapters(program: _Program, found: Mapping[str, Setting]) -> dict[str, Sett
         left_open = frozen(program.run)
         if left_open is not None:
             result["tuning"] = left_open
-        else:
+        elif _optimizes(program) and "made by name" not in program.words:
             result.update(_absent("tuning", "full", "no adapters in the code"))
     if program.silent("unsloth"):
         result.update(_absent("unsloth", False, "unsloth is not in the code"))

@@ -211,6 +211,13 @@ _SHAPES = {
         "class ",
         re.compile(rf"class {_NO_LAYER}\w*(?:lora|adapter)\w*\s*[(:]"),
     ),
+    "made by name": (
+        "(",
+        re.compile(
+            r"\binstantiate(?:_from_config)?\(|\bimport_module\(|\bget_obj_from_str\(|\blocate\("
+            r"|\bbuild_from_cfg\("
+        ),
+    ),
     "set requires_grad": ("requires_grad", re.compile(r"setattr\([^\n]*requires_grad")),
 }
 
