@@ -307,6 +307,48 @@ def test_a_kernel_is_the_models_where_nothing_else_could_be(
     assert _value(run_of({"train.py": script}), "attention") == attention
 
 
+SWITCHED = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flash = TEST
+
+    def forward(self, q, k, v):
+        if self.flash:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        att = q @ k
+        att = F.softmax(att, dim=-1)
+        return att @ v
+
+
+model = Layer().cuda()
+for batch in loader:
+    model(batch.cuda(), batch, batch).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "requirement", "attention"),
+    [
+        ("hasattr(torch.nn.functional, 'scaled_dot_product_attention')", "torch", "sdpa"),
+        ("hasattr(F, 'scaled_dot_product_attention')", "torch==2.4.1", "sdpa"),
+        ("hasattr(F, 'scaled_dot_product_attention')", "torch==1.13.1", "unknown"),
+        ("settings().flash", "torch", "unknown"),
+    ],
+)
+def test_pytorch_has_its_kernel_from_2_0_on(
+    run_of: MakeRun, test: str, requirement: str, attention: str
+) -> None:
+    files = {"train.py": SWITCHED.replace("TEST", test), "requirements.txt": f"{requirement}\n"}
+    assert _value(run_of(files), "attention") == attention
+
+
 @pytest.mark.parametrize(
     ("own", "attention"),
     [

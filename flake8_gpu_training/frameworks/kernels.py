@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Import, Origin, PythonFile, Setting, Unknown, known
+from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.sources.python import HAS_KERNEL
 
 _FLASH = "flash_attention_2"
 _KERNELS: Mapping[str, str] = {
@@ -81,7 +83,7 @@ def kernel_of_code(run: Run, loaded: Optional[Setting]) -> Optional[Setting]:
     if switch is not None:
         others.add("xformers")
     told = sorted({*values, *others} - {""})
-    if all(call.conditions for _, call in kernels):
+    if all(_undecided(run, file, call) for file, call in kernels):
         reason = f"it depends on {first.conditions[-1].text or 'a branch'}"
     elif "" in values:
         reason = f"{first.method} is no kernel of a library"
@@ -102,6 +104,22 @@ def other_attention(run: Run) -> Optional[str]:
             if word in words:
                 return f"{file.path} has {word}"
     return None
+
+
+def _undecided(run: Run, file: PythonFile, call: Call) -> bool:
+    """Whether branches around a call are open; PyTorch has its kernel from 2.0 on."""
+    is_new = version_of(run, "torch") >= (2,)
+    switches = {name for name in _switches(file) if is_new}
+    return any(
+        not condition.holds or condition.text.rpartition(".")[2].lower() not in switches
+        for condition in call.conditions
+    )
+
+
+def _switches(file: PythonFile) -> set[str]:
+    """Names that tell whether PyTorch has its kernel; by hand it is done where it has none."""
+    words = file.mentions or ()
+    return {word[len(HAS_KERNEL) :] for word in words if word.startswith(HAS_KERNEL)}
 
 
 def _calls(run: Run) -> Iterator[Call]:
@@ -136,7 +154,10 @@ def _others(run: Run, loaded: Optional[Setting]) -> Iterator[str]:
     for file in run.python:
         if file.mentions is None:
             yield ""
+        has_both = bool(_switches(file)) and version_of(run, "torch") >= (2,)
         for word in file.mentions or ():
+            if word == "attention by hand" and has_both:
+                continue
             if word in _LAYERS:
                 yield _LAYERS[word]
             elif word == "made by name":

@@ -188,7 +188,7 @@ _MENTIONS_IN_CONTEXT = {
     "utils import checkpoint": re.compile(r"utils import checkpoint"),
 }
 
-_OF_ATTENTION = r"attn|atten|\bqk|\bdots\b|energ|affinit"
+_OF_ATTENTION = r"attn|atten|\batt\b|\bqk|\bdots\b|energ|affinit"
 _BY_HAND = (
     rf"(?:{_OF_ATTENTION})\w*\s*=\s*[^\n=]*softmax\("
     rf"|(?:{_OF_ATTENTION})\w*(?:\[[^\]\n]*\])?\.softmax\("
@@ -221,6 +221,10 @@ _SHAPES = {
     "set requires_grad": ("requires_grad", re.compile(r"setattr\([^\n]*requires_grad")),
 }
 
+HAS_KERNEL = "pytorch has its kernel: "
+"""What a name precedes (lower case) that a program sets to whether PyTorch has it."""
+_HAS_KERNEL = re.compile(r"(\w+)\s*=\s*hasattr\([\w.]+,\s*[\"\']scaled_dot_product_attention")
+
 
 def mentions_in(text: str) -> frozenset[str]:
     """Words about GPU training that a source has anywhere, in code or comments."""
@@ -236,6 +240,8 @@ def mentions_in(text: str) -> frozenset[str]:
         for word, (trace, pattern) in _SHAPES.items()
         if trace in lowered and pattern.search(lowered)
     )
+    if "scaled_dot_product_attention" in lowered:
+        found.update(f"{HAS_KERNEL}{name}" for name in _HAS_KERNEL.findall(lowered))
     return frozenset(found)
 
 

@@ -18,6 +18,7 @@ from typing import Optional, Union
 from flake8_gpu_training.facts import Import, Location, Problem, ProblemKind, PythonFile
 from flake8_gpu_training.sources._python_interest import (
     BYTE_TRACES,
+    HAS_KERNEL,
     chooses_weights,
     exchanges_attention,
     mentions_in,
@@ -39,6 +40,7 @@ __all__ = [
     "BY",
     "CHOOSES",
     "CHOSEN",
+    "HAS_KERNEL",
     "TOLD",
     "WAITS",
     "WITHOUT_GRADIENT",
