@@ -23,6 +23,8 @@ _GRAVITY = (
     Status.UNKNOWN,
     Status.NOT_APPLICABLE,
 )
+# What an item may be that its run cannot take.
+_OPEN = (Status.DISABLED, Status.UNKNOWN)
 _NOT_JUDGED = Text("此版本尚未检查该项", "not judged by this version")
 
 
@@ -149,6 +151,9 @@ def _unless_refused(item: ScoredItem, refused: Mapping[Location, str]) -> Scored
 def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
     judgement = verdict.judgement
     status = _status(item, judgement)
+    excluded = judgement.excludes(item.variant) if status in _OPEN else None
+    if excluded is not None:
+        status = Status.NOT_APPLICABLE
     if item.fault:
         status = Status.RECOMMENDED
     share = {Status.ENABLED: 1.0, Status.PARTIAL: judgement.share}.get(status, 0.0)
@@ -165,7 +170,7 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         item.points * (1 - share) if to_gain else 0.0,
         f"{item.category}/{item.group}" if item.group else "",
         judgement.evidence if status is judgement.status else (),
-        judgement.current if told else Text("", ""),
+        excluded or (judgement.current if told else Text("", "")),
         judgement.action if advised else Text("", ""),
         _places(judgement) if advised else (),
     )

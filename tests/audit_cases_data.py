@@ -349,7 +349,7 @@ for batch in loader:
 """
 DALI = {"train.py": _LAMBS, "pipeline.py": "from nvidia.dali import pipeline_def\n"}
 SFT = "--tuner_type lora --dataset data/train.jsonl"
-DPO = "swift rlhf --rlhf_type dpo"
+KTO = "swift rlhf --rlhf_type kto"
 GRPO = "swift rlhf --rlhf_type grpo"
 VL = "Qwen/Qwen2.5-VL-7B-Instruct"
 IN_MEMORY = {"dataset": TENSORS, "imports": FROM_TENSORS}
@@ -719,7 +719,7 @@ PACKING = (
         "neat_packing: true",
     ),
     Case("packing", ADVISED, "trl", trl(), "", "packing=True,"),
-    Case("packing", OFF, "swift", swift(SFT, what=DPO), "dpo"),
+    Case("packing", OFF, "swift", swift(SFT, what=KTO), "kto"),
     Case("packing", NA, "pytorch", photos(), "no text"),
     Case("packing", NA, "swift", swift(f"task_type seq_cls {SFT}"), "seq_cls"),
     Case(

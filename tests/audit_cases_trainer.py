@@ -11,7 +11,7 @@ from audit_cases import ADVISED, EVALUATION, NA, OFF, ON, PARTLY, QWEN, Case, Fi
 
 from flake8_gpu_training.checks.base import Status
 
-V100, A100 = "gres=gpu:v100-32g:8", "gres=gpu:a100-80g:8"
+V100, A100, H100 = "gres=gpu:v100-32g:8", "gres=gpu:a100-80g:8", "gres=gpu:h100:8"
 BERT = "google-bert/bert-base-uncased"
 LARGE = "Qwen/Qwen2.5-32B-Instruct"
 EIGHT = "torchrun --nproc_per_node=8 "
@@ -281,9 +281,12 @@ def _adapters() -> Iterator[Case]:
     for item, name in (("gptq", "GPTQ-Int4"), ("awq", "AWQ")):
         model = f"Qwen/Qwen2.5-7B-Instruct-{name}"
         yield from everywhere(item, ON, {"use_peft": True}, ("yaml",), model=model)
-    for item in ("qlora-8bit", "gptq", "awq", "torchao", "fp8-quantization"):
+    for item in ("qlora-8bit", "gptq", "awq", "torchao"):
         yield Case(item, OFF, "python", adapted())
         yield from everywhere(item, OFF, {"use_peft": True}, ("yaml",))
+    yield Case("fp8-quantization", OFF, "python", adapted(gpus=H100))
+    yield from everywhere("fp8-quantization", OFF, {"use_peft": True}, ("yaml",), gpus=H100)
+    yield from everywhere("fp8-quantization", NA, {"use_peft": True}, ("yaml",), gpus=A100)
     for item in ("qlora-4bit", "qlora-8bit", "gptq", "awq", "torchao", "fp8-quantization"):
         yield from everywhere(item, NA, {"bf16": True})
     yield Case("dora", ON, "python", adapted(", use_dora=True"), "use_dora")
@@ -407,13 +410,15 @@ def _attention() -> Iterator[Case]:
         ("flash-attention-3", "flash_attention_3"),
         ("flex-attention", "flex_attention"),
     ):
-        gpus = "gres=gpu:h100:8" if name.endswith("3") else A100
+        gpus = H100 if name.endswith("3") else A100
         loading = f'attn_implementation="{name}"'
         yield from everywhere(item, ON, {"bf16": True}, PLAIN, loading=loading, gpus=gpus)
         yield from everywhere(item, ON, {"attn_implementation": name}, ("yaml",), gpus=gpus)
         yield from untrained(item)
         if item != "flash-attention-2":
-            yield from everywhere(item, OFF, {"bf16": True}, loading='attn_implementation="eager"')
+            eager = 'attn_implementation="eager"'
+            yield from everywhere(item, OFF, {"bf16": True}, loading=eager, gpus=gpus)
+    yield from everywhere("flash-attention-3", NA, {"bf16": True}, gpus=A100)
     yield from everywhere("flash-attention-2", ADVISED, {"bf16": True}, PLAIN, "flash_attention_2")
     yield from everywhere(
         "flash-attention-2",

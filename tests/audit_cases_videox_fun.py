@@ -85,7 +85,7 @@ CASES: tuple[Case, ...] = (
     Case("mixed-precision-bf16", ON, NO_PRECISION, launcher=f"{ONE} --mixed_precision bf16"),
     Case("mixed-precision-bf16", ADVISED, NO_PRECISION, writes="--mixed_precision=bf16"),
     Case("mixed-precision-bf16", ADVISED, {"mixed_precision": "no"}),
-    Case("mixed-precision-bf16", OFF, {"mixed_precision": "fp16"}, directives=(V100,)),
+    Case("mixed-precision-bf16", NA, {"mixed_precision": "fp16"}, directives=(V100,)),
     Case("mixed-precision-fp16", ON, {"mixed_precision": "fp16"}, directives=(V100,)),
     Case("mixed-precision-fp16", PARTLY, {"mixed_precision": "fp16"}, directives=(A100,)),
     Case("mixed-precision-fp16", ADVISED, NO_PRECISION, directives=(V100,)),
@@ -429,7 +429,7 @@ NEVER_ADVISED: Mapping[str, str] = {
 ALWAYS_APPLIES: Mapping[str, str] = {
     **dict.fromkeys(
         """
-        mixed-precision-bf16 mixed-precision-fp16 gradient-checkpointing gradient-accumulation
+        mixed-precision-fp16 gradient-checkpointing gradient-accumulation
         low-vram zero3-cpu-offload dataloader-workers lr-scheduler warmup gradient-clipping
         prefetch-factor
         """.split(),  # noqa: SIM905

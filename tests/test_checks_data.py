@@ -261,8 +261,19 @@ def test_packing_is_no_advice_for_cards_without_a_flash_kernel() -> None:
     assert status(run, "GPU507") is Status.NOT_APPLICABLE
 
 
-def test_packing_is_optional_in_preference_tuning(tmp_path: Path) -> None:
-    assert status(swift(tmp_path, "--rlhf_type dpo", "rlhf"), "GPU507") is Status.DISABLED
+def test_packing_in_preference_tuning(tmp_path: Path) -> None:
+    pairs = judged(swift(tmp_path, "--rlhf_type dpo", "rlhf"), "GPU507")
+    assert (pairs.status, pairs.variant) == (Status.RECOMMENDED, "padding_free")
+    assert "--padding_free true" in pairs.findings[0].message
+    for number, (how, expected) in enumerate(
+        (
+            ("kto", Status.DISABLED),
+            ("orpo", Status.NOT_APPLICABLE),
+            ("dpo --use_liger_kernel true", Status.DISABLED),
+        )
+    ):
+        run = swift(tmp_path / str(number), f"--rlhf_type {how}", "rlhf")
+        assert status(run, "GPU507") is expected, how
 
 
 def test_text_that_is_tokenised_late_is_reported(tmp_path: Path) -> None:

@@ -182,13 +182,15 @@ def test_initialisations_are_alternatives(tmp_path: Path) -> None:
 
 def test_loss_scale_is_on_by_default(tmp_path: Path) -> None:
     assert status(swift(tmp_path), "GPU612") is Status.ENABLED
-    assert status(swift(tmp_path, "--loss_scale all"), "GPU612") is Status.DISABLED
+    assert status(swift(tmp_path, "--loss_scale all"), "GPU612") is Status.ENABLED
     assert status(swift(tmp_path, command="pt"), "GPU612") is Status.NOT_APPLICABLE
 
 
 def test_rates_by_module_are_for_multimodal_models() -> None:
     assert status(hand_made(), "GPU616") is Status.NOT_APPLICABLE
-    assert status(hand_made(model=VISION), "GPU616") is Status.DISABLED
+    assert status(hand_made(model=VISION), "GPU616") is Status.NOT_APPLICABLE
+    trained = hand_made(model=VISION, settings={"freeze_vit": False})
+    assert status(trained, "GPU616") is Status.DISABLED
     layered = hand_made(model=VISION, settings={"vit_lr": 1e-6})
     assert status(layered, "GPU616") is Status.ENABLED
 

@@ -778,6 +778,21 @@ CASES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("--freeze_parameters_ratio 0.5", "--pipeline_model_parallel_size 2"),
     ),
     (
+        "megatron-full-method",
+        MEGATRON,
+        "--recompute_granularity full --recompute_method uniform",
+        (
+            "--recompute_granularity full --recompute_method uniform --recompute_num_layers 1",
+            "--recompute_granularity selective",
+        ),
+    ),
+    (
+        "lisa-of-adapters",
+        SFT,
+        "--lisa_activated_layers 2",
+        ("--lisa_activated_layers 2 --tuner_type full", "--lisa_activated_layers 0"),
+    ),
+    (
         "megatron-selective-method",
         MEGATRON,
         "--recompute_method uniform",

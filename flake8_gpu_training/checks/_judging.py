@@ -194,6 +194,12 @@ def told(current: Text, action: Text) -> Text:
     return Text(f"{current.zh}；{action.zh}", f"{current.en}; {action.en}")
 
 
+def excluding(judgement: Judgement, why: Text, *variants: str) -> Judgement:
+    """The answer, which adds that the run cannot take ``variants``."""
+    found = tuple((name, why) for name in variants)
+    return replace(judgement, excluded=(*judgement.excluded, *found))
+
+
 def no_mistake() -> Judgement:
     """Nothing wrong was found."""
     return Judgement(Status.NOT_APPLICABLE)

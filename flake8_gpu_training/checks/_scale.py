@@ -266,17 +266,26 @@ def is_ray(run: Run) -> bool:
 def spreads_layers(run: Run) -> bool:
     """Whether one process spreads the layers over several GPUs.
 
-    ms-swift does so by itself when it is started as one process that sees several GPUs.
+    ms-swift does so by itself when there are two visible GPUs or more for each process
+    (utils/torch_utils.py, is_mp).
     """
     if text(run, "device_map") not in (None, "none"):
         return True
-    return (
-        run.framework == "swift"
-        and ranks(run) == 1
-        and (run.hardware.gpus or 1) > 1
-        and run.value("megatron") is not True
-        and not is_ray(run)
-    )
+    if run.framework != "swift" or run.value("megatron") is True or is_ray(run):
+        return False
+    if ranks(run) == 1:
+        return (run.hardware.gpus or 1) > 1
+    processes, visible = run.launcher.processes.value, visible_gpus(run)
+    return isinstance(processes, int) and visible is not None and visible >= 2 * processes
+
+
+def visible_gpus(run: Run) -> Optional[int]:
+    """GPUs that CUDA_VISIBLE_DEVICES leaves visible, where it lists them."""
+    setting = run.environment.get("CUDA_VISIBLE_DEVICES")
+    if setting is None or not setting.known:
+        return None
+    listed = [one.strip() for one in str(setting.value).split(",") if one.strip()]
+    return len(listed) if listed and all(one.isdigit() for one in listed) else None
 
 
 # Layers that carry a state along the sequence: they mix samples packed into one, and leave

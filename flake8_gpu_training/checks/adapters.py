@@ -12,18 +12,28 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
     seen,
 )
 from flake8_gpu_training.checks._programs import calls, first_call
-from flake8_gpu_training.checks._scale import GIB, gpus, memory_gib, number, text
+from flake8_gpu_training.checks._scale import (
+    GIB,
+    gpu_text,
+    gpus,
+    has_fp8,
+    memory_gib,
+    number,
+    text,
+)
 from flake8_gpu_training.checks._settings import (
     is_on,
     parameter,
 )
 from flake8_gpu_training.checks._strategy_examples import OF_32B, OF_72B, WARM, script
+from flake8_gpu_training.checks._swift import MEGATRON, of_megatron
 from flake8_gpu_training.checks.base import (
     Check,
     Example,
@@ -66,6 +76,18 @@ _ADAPTERS = (
 @of_training()
 def adapters(run: Run) -> Judgement:
     """Whether adapters are trained, and whether all weights are too many for the GPUs."""
+    answer = _tuned(run)
+    if of_megatron(run):
+        return excluding(answer, MEGATRON, "adalora", "lisa")
+    if run.framework == "swift" and text(run, "tuning") not in ("full", None):
+        return excluding(answer, _OF_FULL, "lisa")
+    return answer
+
+
+_OF_FULL = Text("LISA 只用于全参训练", "LISA is for full tuning")
+
+
+def _tuned(run: Run) -> Judgement:
     setting = run.practice("tuning")
     lisa = parameter(run, "lisa_activated_layers", default=0)
     if run.framework == "swift" and is_on(lisa):
@@ -203,6 +225,16 @@ def _is_lean(run: Run) -> bool:
 
 @of_training()
 def _quantized(run: Run) -> Judgement:
+    if of_megatron(run):
+        return cannot_apply(Text("Megatron 后端不量化基座", "Megatron trains unquantized weights"))
+    answer = _base(run)
+    if has_fp8(run) is False:
+        name = gpu_text(run)
+        answer = excluding(answer, Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"), "fp8")
+    return answer
+
+
+def _base(run: Run) -> Judgement:
     method = run.practice("quantization_method")
     if not method.known:
         return cannot_tell(method)
@@ -212,11 +244,34 @@ def _quantized(run: Run) -> Judgement:
     if text(run, "tuning") not in _ADAPTERS:
         return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
     checkpoint = run.practice("model")
-    if run.framework in ("llamafactory", "hf_trainer") and checkpoint.known:
-        named = _QUANTIZED_CHECKPOINT.search(str(checkpoint.value))
-        if named is not None:
-            return on(checkpoint, named.group().lower())
+    named = _QUANTIZED_CHECKPOINT.search(str(checkpoint.value)) if checkpoint.known else None
+    if named is not None and run.framework in ("llamafactory", "hf_trainer"):
+        return on(checkpoint, named.group().lower())
+    if named is not None and run.framework == "swift":
+        kind = named.group()
+        return cannot_apply(
+            Text(f"基座已是 {kind} 量化", f"the base is quantized already ({kind})")
+        )
+    bits = run.setting("quant_bits")
+    if run.framework == "swift" and bits is not None and is_on(bits):
+        return _without_method(run, bits)
     return _unquantized(run)
+
+
+def _without_method(run: Run, bits: Setting) -> Judgement:
+    """ms-swift quantizes nothing unless ``quant_method`` says how (quant_args.py)."""
+    return advise(
+        run,
+        f"quant_bits={bits.value} alone quantizes nothing",
+        Text(
+            f"只写了 quant_bits={bits.value}，未生效",
+            f"quant_bits={bits.value} has no effect alone",
+        ),
+        Text("补上 quant_method: bnb", "write quant_method bnb beside it"),
+        parameters={"quant_method": "bnb"},
+        variant="bnb",
+        at=bits,
+    )
 
 
 _QUANTIZED_CHECKPOINT = re.compile(r"(?i)awq|gptq|aqlm|bnb|hqq|int4|int8")

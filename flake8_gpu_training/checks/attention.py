@@ -14,6 +14,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     keyword_change,
     of_training,
     off,
@@ -40,12 +41,14 @@ from flake8_gpu_training.checks._programs import (
 from flake8_gpu_training.checks._scale import (
     architecture,
     billions,
+    gpu_text,
     has_flash_kernel,
     has_no_flash_code,
     is_cuda,
     is_language_model,
     is_recurrent,
     number,
+    takes_flash_attention,
     text,
 )
 from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
@@ -68,6 +71,17 @@ _LONG = 4096  # tokens from which attention takes a large part of a layer
 
 @of_training(alone=True)
 def _flash_attention(run: Run) -> Judgement:
+    answer = _attention(run)
+    name = gpu_text(run)
+    why = Text(f"{name} 不支持", f"not for {name}")
+    if takes_flash_attention(run, 2) is False:
+        return excluding(answer, why, "flash-attention-2", "flash-attention-3")
+    if architecture(run) not in (None, "Hopper") and takes_flash_attention(run, 4) is not True:
+        return excluding(answer, why, "flash-attention-3")
+    return answer
+
+
+def _attention(run: Run) -> Judgement:
     setting = run.practice("attention")
     written = text(run, "attention")
     if written in _FLASH:
@@ -88,6 +102,8 @@ def _flash_attention(run: Run) -> Judgement:
         return cannot_apply(Text("卷积网络没有注意力", "a convolutional network: no attention"))
     if not setting.known:
         return cannot_tell(setting)
+    if run.value("megatron") is True and written == "sdpa":
+        return on(setting, "sdpa")  # cuDNN's fused kernel
     if run.value("megatron") is True and written != "eager":
         return cannot_tell(Text("Megatron 自行选择注意力后端", "Megatron picks the back end"))
     if not is_cuda(run):

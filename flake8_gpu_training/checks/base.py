@@ -104,6 +104,7 @@ class Judgement:
     ``better``: the alternative that would earn them all.
     ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
     when something is to be changed). ``priority`` and ``impact`` override the check's.
+    ``excluded``: variants that this run cannot take, each with the reason.
     """
 
     status: Status
@@ -117,6 +118,13 @@ class Judgement:
     priority: Optional[Priority] = None
     impact: Optional[Impact] = None
     better: str = ""
+    excluded: tuple[tuple[str, Text], ...] = ()
+
+    def excludes(self, variants: str) -> Optional[Text]:
+        """Why none of ``variants`` (separated by ``|``) can be on, or None where one can."""
+        reasons = dict(self.excluded)
+        found = [reasons.get(name) for name in variants.split("|")]
+        return found[0] if variants and None not in found else None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.reading import number, version_of
-from flake8_gpu_training.frameworks.swift import is_megatron
+from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -137,6 +137,8 @@ def _samples_itself(run: Run) -> bool:
 
 @_of_vllm
 def _async(run: Run) -> Judgement:
+    if is_megatron(run) or algorithm(run) != "grpo":
+        return cannot_apply(Text("仅用于 swift rlhf 的 GRPO", "for GRPO by swift rlhf only"))
     setting = parameter(run, "async_generate", default=False)
     if not setting.known:
         return cannot_tell(setting)

@@ -71,7 +71,11 @@ def recomputation(run: Run) -> Judgement:
         return on(run.practice("unsloth"))
     if not setting.known:
         return cannot_tell(setting)
-    if run.setting("fsdp") is not None and text(run, "fsdp") != "none":
+    moved = run.setting("fsdp.fsdp_config.activation_cpu_offload")
+    if moved is not None and moved.value is True:
+        return off(Text("激活已卸载到 CPU", "the activations are kept in host memory"), moved)
+    read = run.setting("fsdp.fsdp") is not None  # ms-swift's file
+    if run.setting("fsdp") is not None and text(run, "fsdp") != "none" and not read:
         return cannot_tell(Text("由 FSDP 配置决定", "the FSDP configuration decides"))
     return _advise_checkpointing(run, setting)
 

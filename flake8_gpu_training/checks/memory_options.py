@@ -23,8 +23,11 @@ from flake8_gpu_training.checks._scale import (
     text,
     tunes_all,
 )
+from flake8_gpu_training.checks._settings import NOT_SWIFT, is_on, is_text, task
+from flake8_gpu_training.checks._swift import missing, of_megatron
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -43,6 +46,9 @@ _LEAN = ("badam", "apollo", "adam-mini", "muon")
 
 @of_training()
 def _projected_optimizer(run: Run) -> Judgement:
+    absent = missing(run, "use_galore")
+    if absent is not None:
+        return cannot_apply(absent)
     galore = _flag(run, "use_galore")
     if galore is not None:
         quantized = _flag(run, "galore_quantization")
@@ -98,15 +104,18 @@ def _vision_checkpointing(run: Run) -> Judgement:
 
 @of_training()
 def _logits_to_keep(run: Run) -> Judgement:
-    if run.framework != "swift" or run.value("megatron") is True:
-        return cannot_apply(Text("仅 ms-swift 提供", "ms-swift only"))
+    if run.framework != "swift":
+        return cannot_apply(NOT_SWIFT)
     if (number(run, "sequence_parallel") or 1) > 1:
         return cannot_apply(Text("序列并行不支持", "sequence parallelism does not support it"))
+    absent = missing(run, "use_logits_to_keep")
+    if absent is not None:
+        return cannot_apply(absent)
+    if text(run, "algorithm") in _OTHER_LOGITS or task(run) not in ("causal_lm", ""):
+        return cannot_apply(Text("该训练不使用此参数", "this kind of training does not ask for it"))
     setting = run.setting("use_logits_to_keep")
     if setting is None:
-        if run.is_open:
-            return cannot_tell(Text("参数未完全可见", "not all parameters are in sight"))
-        return on(f"ms-swift decides by the model ({sources.SWIFT_ARGUMENTS}), on by default")
+        return _usual_logits(run)
     if not setting.known:
         return cannot_tell(setting)
     if setting.value is not False:
@@ -121,8 +130,34 @@ def _logits_to_keep(run: Run) -> Judgement:
     )
 
 
+_OTHER_LOGITS = ("orpo", "simpo", "cpo", "rm", "ppo")
+_KEPT = "use_logits_to_keep=true (ms-swift 3.12.6 and 4.6.0, trainers/mixin.py)"
+
+
+def _usual_logits(run: Run) -> Judgement:
+    """The default: on for text models, and from Transformers 5 on for others."""
+    if run.is_open:
+        return cannot_tell(Text("参数未完全可见", "not all parameters are in sight"))
+    if run.model.kind == "unknown":
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if is_text(run):
+        return on(_KEPT)
+    if version_of(run, "ms-swift") < (4,) or version_of(run, "transformers") < (5,):
+        return off(Text("多模态模型默认不启用", "off by default for multimodal models"))
+    if "transformers" in run.versions:
+        return on(_KEPT)
+    return cannot_tell(
+        Text(
+            "多模态模型：由 transformers 版本决定（5.x 默认启用）",
+            "a multimodal model: the release of transformers decides (5.x turns it on)",
+        )
+    )
+
+
 @of_training()
 def _activation_offload(run: Run) -> Judgement:
+    if of_megatron(run):
+        return cannot_apply(Text("Megatron 不使用此回调", "Megatron has no such callback"))
     if text(run, "fsdp") in (None, "none"):
         if not run.practice("fsdp").known:
             return cannot_tell(run.practice("fsdp"))
@@ -130,6 +165,12 @@ def _activation_offload(run: Run) -> Judgement:
     setting = run.setting("callbacks")
     if setting is not None and setting.known and "activation_cpu_offload" in str(setting.value):
         return on(setting)
+    switch = run.setting("fsdp.fsdp_config.activation_cpu_offload")
+    if switch is not None and is_on(switch):
+        return on(switch)
+    absent = missing(run, "callbacks")
+    if absent is not None:
+        return cannot_apply(absent)
     return off(Text("未卸载激活；显存足够时不需要", "off; not needed while memory is enough"))
 
 

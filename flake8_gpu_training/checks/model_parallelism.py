@@ -1,4 +1,4 @@
-"""GPU103 to GPU106, GPU109: layers, sequences and experts split over GPUs."""
+"""GPU103 to GPU106, GPU109, GPU112: layers, sequences and experts split over GPUs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._programs import calls, first_call
-from flake8_gpu_training.checks._scale import gpus, number, ranks, tunes_all
+from flake8_gpu_training.checks._scale import gpus, number, ranks, text, tunes_all
+from flake8_gpu_training.checks._settings import is_on, parameter
 from flake8_gpu_training.checks._splitting import needed_split
 from flake8_gpu_training.checks._starting import ONE_GPU
+from flake8_gpu_training.checks._swift import missing, of_megatron
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.registry import framework_of
@@ -154,11 +156,19 @@ _LONG_SEQUENCES = (
 )
 
 
+# ms-swift 3.12.6 and 4.6.0, arguments/rlhf_args.py, _check_sequence_parallel.
+_WHOLE_SEQUENCES = ("kto", "cpo", "simpo", "orpo", "rm", "ppo", "gkd")
+
+
 @of_training()
 def _sequence_parallel(run: Run) -> Judgement:
     call = first_call(run, *_LONG_SEQUENCES)
     if call is not None:
         return seen(call)
+    how = text(run, "algorithm")
+    split = (number(run, "sequence_parallel") or 1) > 1
+    if run.framework == "swift" and how in _WHOLE_SEQUENCES and not split and not of_megatron(run):
+        return cannot_apply(Text(f"{how} 不支持序列并行", f"{how} does not go with it"))
     answer = _degree(run, "sequence_parallel")
     if answer is not None:
         return answer
@@ -183,6 +193,44 @@ def _sequence_parallel(run: Run) -> Judgement:
         ),
         practices={"sequence_parallel": degree},
     )
+
+
+@of_training()
+def _sequence_parallel_layers(run: Run) -> Judgement:
+    """Megatron's: what tensor parallelism leaves whole is split along the sequence."""
+    if not of_megatron(run):
+        return cannot_apply(Text("仅用于 Megatron", "for Megatron only"))
+    degree = run.practice("tensor_parallel")
+    if not degree.known:
+        return cannot_tell(degree)
+    if (number(run, "tensor_parallel") or 1) <= 1:
+        return cannot_apply(Text("未用张量并行", "layers are not split"))
+    switch = parameter(run, "sequence_parallel", default=False, source=_MEGATRON_ARGUMENTS)
+    if not switch.known:
+        return cannot_tell(switch)
+    if is_on(switch):
+        return on(switch)
+    size, refuses = int(number(run, "tensor_parallel") or 1), run.model.is_moe
+    return advise(
+        run,
+        "Megatron refuses to train a mixture of experts with tensor parallelism without it"
+        if refuses
+        else f"norms and dropout are otherwise computed and kept whole by each of {size} ranks",
+        Text(
+            f"张量并行 {size}，未开启 sequence_parallel",
+            f"tensor parallelism of {size} without sequence_parallel",
+        ),
+        Text(
+            "开启 sequence_parallel：同样的通信量，每卡少存激活",
+            "turn on sequence_parallel: fewer activations a GPU, as much communication",
+        ),
+        parameters={"sequence_parallel": True},
+        at=switch,
+        priority=Priority.HIGH if refuses else None,
+    )
+
+
+_MEGATRON_ARGUMENTS = "ms-swift 4.6.0, megatron/arguments/megatron_args.py"
 
 
 @of_training()
@@ -225,21 +273,39 @@ def _spreads(layer: Call) -> bool:
 
 @of_training()
 def _auto_tp(run: Run) -> Judgement:
-    setting = run.practice("autotp_size")
+    setting, stage = run.practice("autotp_size"), run.practice("zero_stage")
     if setting.known and isinstance(setting.value, int) and setting.value > 1:
+        if run.framework == "swift" and stage.value == 3:
+            return _tensors_beside_stage_3(run, setting)
         return on(setting)
     if gpus(run) == 1:
         return cannot_apply(ONE_GPU)
     if run.value("megatron") is True:
         return cannot_apply(Text("Megatron 有自己的张量并行", "Megatron has its own"))
+    absent = missing(run, "deepspeed_autotp_size")
+    if absent is not None:
+        return cannot_apply(absent)
     if tunes_all(run) is False:
         return cannot_apply(Text("AutoTP 只支持全参训练", "AutoTP trains full models only"))
-    stage = run.practice("zero_stage")
     if stage.known and stage.value == 3:
         return cannot_apply(Text("AutoTP 不支持 ZeRO-3", "AutoTP goes with stages 0 to 2"))
     if not setting.known and (run.is_open or _has_parameter(run, "autotp_size")):
         return cannot_tell(setting)
     return off(Text("未用 AutoTP", "AutoTP is off"))
+
+
+def _tensors_beside_stage_3(run: Run, setting: Setting) -> Judgement:
+    return advise(
+        run,
+        "ms-swift takes deepspeed_autotp_size with zero0, zero1 and zero2 (DeepSpeed asserts it "
+        "up to 0.19.3)",
+        Text("AutoTP 与 ZeRO-3 同时使用", "AutoTP with ZeRO-3"),
+        Text("deepspeed 改为 zero2", "write deepspeed zero2"),
+        parameters={"deepspeed": "zero2"},
+        at=setting,
+        share=0.5,
+        priority=Priority.HIGH,
+    )
 
 
 _A = "general"
@@ -248,6 +314,11 @@ _S = "swift"
 _EXPERTS = (
     "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-30B-A3B-Instruct-2507 \\\n"
     "    --tuner_type lora {}--dataset data/train.jsonl\n"
+)
+
+_TENSORS = (
+    "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen2.5-14B-Instruct \\\n"
+    "    --tensor_model_parallel_size 4 {}--dataset data/train.jsonl\n"
 )
 
 CHECKS: tuple[Check, ...] = (
@@ -306,6 +377,34 @@ CHECKS: tuple[Check, ...] = (
             ),
         ),
         sources=(sources.ULYSSES, sources.SWIFT_DOCS),
+    ),
+    Check(
+        "GPU112",
+        "sequence-parallel-layers",
+        Text("Megatron 序列并行", "Megatron's sequence parallelism"),
+        Priority.MEDIUM,
+        _sequence_parallel_layers,
+        why="Tensor parallelism splits the matrices of a layer; norms and dropout between them "
+        "are computed by every rank on the whole sequence, whose activations each rank keeps.",
+        fix="Set sequence_parallel true wherever tensor_model_parallel_size is above 1.",
+        items=(Item(_S, "F", "sequence-parallel", 1),),
+        impact=Impact(
+            memory=(-40, -10),
+            note=Text(
+                "激活显存；与选择性重计算合用约为 1/5",
+                "of activations; with selective recomputation about a fifth is left",
+            ),
+            source=sources.RECOMPUTATION,
+        ),
+        examples=(
+            Example(
+                "swift",
+                "train.sh",
+                _TENSORS.format(""),
+                _TENSORS.format("--sequence_parallel true "),
+            ),
+        ),
+        sources=(sources.RECOMPUTATION, "Megatron-LM core_v0.12.0, transformer/moe/moe_layer.py"),
     ),
     Check(
         "GPU106",

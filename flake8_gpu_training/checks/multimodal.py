@@ -62,10 +62,13 @@ def _frozen_vision(run: Run) -> Judgement:
     setting = run.practice("freeze_vision")
     if setting.known:
         if is_on(setting):
-            return on(setting)
+            return on(setting, "vision")
+        language = find(run, "freeze_llm") if run.framework == "swift" else None
+        if language is not None and is_on(language):
+            return on(language, "language")
         return off(Text("视觉编码器参与训练", "the vision encoder is trained"), setting)
     call = _freezing_call(run)
-    return seen(call) if call is not None else cannot_tell(setting)
+    return seen(call, "vision") if call is not None else cannot_tell(setting)
 
 
 def _freezing_call(run: Run) -> Optional[Call]:
@@ -231,7 +234,7 @@ CHECKS: tuple[Check, ...] = (
         why="A frozen vision encoder needs neither gradients nor optimizer states.",
         fix="Freeze it (freeze_vit, requires_grad_(False)) unless the image domain is new.",
         items=(
-            Item("general", "H", "vision-encoder-frozen", 1),
+            Item("general", "H", "vision-encoder-frozen", 1, "", "vision"),
             Item("swift", "I", "multimodal-freezing", 1),
         ),
         impact=Impact(source=_SWIFT),

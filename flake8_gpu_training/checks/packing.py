@@ -45,6 +45,7 @@ from flake8_gpu_training.checks._settings import (
     may_use_flash_attention,
     parameter,
 )
+from flake8_gpu_training.checks._swift import of_megatron
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -170,7 +171,9 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if how == "rm":
         return cannot_apply(Text("奖励模型训练", "a reward model scores whole answers"))
-    if how not in ("pt", "sft"):
+    if run.framework == "swift" and how in _UNPACKED_ALGORITHMS:
+        return cannot_apply(Text(f"{how} 不支持打包", f"{how} does not go with packing"))
+    if how not in ("pt", "sft") and not _flattens_pairs(run):
         return off(Text(f"{how} 训练", f"a {how} run"), setting)
     if _classifies(run):
         return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
@@ -185,7 +188,37 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("该加速卡没有 Flash Attention", "no flash attention on this card"))
     if not _takes_packing(run):
         return _packing_by_hand(run)
-    return _pack(run, setting)
+    return _flatten_pairs(run) if how == "dpo" else _pack(run, setting)
+
+
+# ms-swift 3.12.6 and 4.6.0, arguments/rlhf_args.py, _check_padding_free.
+_UNPACKED_ALGORITHMS = ("orpo", "simpo", "cpo", "ppo")
+
+
+def _flattens_pairs(run: Run) -> bool:
+    """Whether the trainer of preferences can do without padding (DPO's, read in 3.12.6)."""
+    recent = version_of(run, "ms-swift") >= (3, 12)
+    fused = run.value("liger_kernel") is True
+    return run.framework == "swift" and algorithm(run) == "dpo" and recent and not fused
+
+
+def _flatten_pairs(run: Run) -> Judgement:
+    wanted: dict[str, Any] = {"padding_free": True}
+    if text(run, "attention") not in _FLASH:
+        wanted["attention"] = "flash_attention_2"
+    return advise(
+        run,
+        "the chosen and rejected answers of a batch are padded to the longest of them; flattened "
+        "into one row they are not (needs a flash kernel, attn_impl)",
+        Text("偏好样本按批内最长者填充", "pairs are padded to the longest of their batch"),
+        Text(
+            "启用 padding_free（需 Flash Attention），批次展平后没有填充",
+            "turn on padding_free (needs flash attention): batches are flattened",
+        ),
+        practices=wanted,
+        variant="padding_free",
+        at=run.practice("padding_free"),
+    )
 
 
 _UNPACKED_TUNING = ("longlora", "reft")
@@ -203,6 +236,8 @@ def _packing_obstacle(run: Run) -> Optional[Text]:
         return Text("该微调方式不支持打包", "this tuning does not go with packing")
     if run.value("unsloth") is True or imports(run, "unsloth") is not None:
         return Text("Unsloth 自行组批", "Unsloth forms batches itself")
+    if of_megatron(run) and run.value("group_by_length") is True:
+        return Text("与 group_by_length 互斥", "not with group_by_length")
     if run.framework == "llamafactory" and run.value("megatron") is True:
         return Text("Megatron 后端的打包尚不完善", "its Megatron route does not yet pack reliably")
     if is_on(parameter(run, "use_kt", default=False)):

@@ -16,6 +16,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     imported,
     keyword_change,
     of_training,
@@ -52,6 +53,15 @@ _HALF = {"bf16": "bf16", "pure-bf16": "bf16", "fp8": "bf16", "fp16": "fp16"}
 
 @of_training(alone=True)
 def _mixed_precision(run: Run) -> Judgement:
+    answer = _precision(run)
+    if has_bf16(run) is not False:
+        return answer
+    name = gpu_text(run)
+    why = Text(f"{name} 没有 BF16 张量核", f"{name} has no BF16 tensor cores")
+    return excluding(answer, why, "bf16")
+
+
+def _precision(run: Run) -> Judgement:
     setting = run.practice("precision")
     precision = text(run, "precision")
     if not setting.known and not _names_no_type(setting):

@@ -12,6 +12,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
@@ -256,13 +257,32 @@ def _swift_reading(run: Run) -> Judgement:
     if run.framework != "swift":
         return cannot_apply(NOT_SWIFT)
     streaming, lazy = run.practice("streaming"), parameter(run, "lazy_tokenize")
-    if streaming.known and streaming.value is True:
-        return on(streaming, "streaming")
+    if not streaming.known:
+        return cannot_tell(streaming)
+    if streaming.value is True:
+        return excluding(on(streaming, "streaming"), _ONE_OF_TWO, "lazy")
     if is_on(lazy):
         return on(lazy, "lazy")
-    if not is_text(run) and not lazy.explicit and run.value("packing") is not True:
+    if not lazy.known:
+        return cannot_tell(lazy)
+    whole = _fetched_whole(run)
+    if whole is not None:
+        return replace(whole, findings=())  # GPU510 says it
+    if run.value("packing") is True:
+        answer = off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
+        return excluding(answer, Text("与 packing 互斥", "not with packing"), "lazy")
+    if not lazy.explicit and _tokenises_late(run):
         return on("lazy_tokenize=true (ms-swift's default for multimodal models)", "lazy")
     return off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
+
+
+_ONE_OF_TWO = Text("与 streaming 互斥", "not with streaming")
+
+
+def _tokenises_late(run: Run) -> bool:
+    """The default of lazy_tokenize (base_args.py, _init_lazy_tokenize)."""
+    grouped = run.value("group_by_length") is True
+    return not is_text(run) and not grouped and run.value("pretokenized") is not True
 
 
 CHECKS: tuple[Check, ...] = (

@@ -16,7 +16,7 @@ MODULES = (
     "absent_files",  # GPU027
     "parallelism",  # GPU101, GPU107
     "sharding",  # GPU102, GPU108
-    "model_parallelism",  # GPU103 to GPU106, GPU109
+    "model_parallelism",  # GPU103 to GPU106, GPU109, GPU112
     "precision",  # GPU201, GPU202
     "memory",  # GPU203 to GPU205
     "memory_options",  # GPU206 to GPU210

@@ -12,12 +12,14 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
 )
 from flake8_gpu_training.checks._scale import (
     ASSUMED_MEMORY_GIB,
+    data_ranks,
     is_ray,
     memory_gib,
     nodes,
@@ -40,6 +42,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.stages import LADDER, Fit, lowest_fit
@@ -50,11 +53,31 @@ _ONE_NODE = Text("单机训练", "the run uses one node")
 @of_training()
 def sharding(run: Run) -> Judgement:
     """How the run splits its model's states, and whether it has to."""
+    answer = _sharding(run)
+    if run.value("megatron") is True:
+        return excluding(answer, _OWN_SPLIT, *_ZERO_VARIANTS, *_FSDP_VARIANTS, "device-map")
+    processes = run.launcher.processes.value
+    if isinstance(processes, int) and processes > 1 and not spreads_layers(run):
+        return excluding(answer, _A_GPU_EACH, "device-map")
+    return answer
+
+
+_OWN_SPLIT = Text("Megatron 自行切分模型", "Megatron splits the model itself")
+_A_GPU_EACH = Text("每个进程只有一张卡", "each process has one GPU")
+_ZERO_VARIANTS = ("zero1", "zero2", "zero3", "zero2-offload", "zero3-offload")
+_FSDP_VARIANTS = tuple(
+    f"{kind}{offload}"
+    for kind in ("fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard")
+    for offload in ("", "-offload")
+)
+
+
+def _sharding(run: Run) -> Judgement:
     stage, fsdp = run.practice("zero_stage"), run.practice("fsdp")
     if fsdp.known and text(run, "fsdp") not in (None, "none", "no_shard"):
         return on(fsdp, _fsdp_variant(run))
     if run.value("megatron") is True:
-        return on(run.practice("megatron"), "megatron")
+        return _megatron(run)
     if stage.known and isinstance(stage.value, int) and stage.value >= 1:
         return _zero(run, stage.value)
     count = ranks(run)
@@ -67,6 +90,33 @@ def sharding(run: Run) -> Judgement:
     if count is None or is_ray(run):
         return cannot_tell(NO_PROCESSES)
     return _unsharded(run, max(count, run.hardware.gpus or 1))
+
+
+def _megatron(run: Run) -> Judgement:
+    """Megatron, whose optimizer states ms-swift shards unless it is told not to."""
+    driven = run.practice("megatron")
+    switch = run.setting("use_distributed_optimizer")
+    if switch is None or truth(switch.value) is not False or (data_ranks(run) or 1) <= 1:
+        return on(driven, "megatron")
+    if "muon" in (text(run, "optimizer") or ""):
+        return on(driven, "megatron")  # which does not go with it
+    return advise(
+        run,
+        f"each of {data_ranks(run)} data-parallel ranks keeps all optimizer states",
+        Text(
+            "use_distributed_optimizer 被关闭，优化器状态未切分",
+            "use_distributed_optimizer is off: optimizer states are not split",
+        ),
+        Text(
+            "恢复 use_distributed_optimizer: true（默认）",
+            "leave use_distributed_optimizer at true, its default",
+        ),
+        parameters={"use_distributed_optimizer": True},
+        variant="megatron",
+        at=switch,
+        share=0.7,
+        impact=Impact(memory=(-60, -30), source=sources.MEGATRON_OPTIMIZER),
+    )
 
 
 _PARTLY_SHARDED = {"shard_grad_op": "fsdp-shard-grad-op", "hybrid_shard": "fsdp-hybrid-shard"}

@@ -42,7 +42,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.reading import find, version_of
-from flake8_gpu_training.frameworks.swift import is_megatron
+from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 

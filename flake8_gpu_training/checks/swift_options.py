@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import Callable, Optional
 
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
@@ -23,7 +23,9 @@ from flake8_gpu_training.checks._settings import (
     is_on,
     is_text,
     parameter,
+    task,
 )
+from flake8_gpu_training.checks._swift import missing
 from flake8_gpu_training.checks.base import (
     Check,
     Impact,
@@ -31,6 +33,7 @@ from flake8_gpu_training.checks.base import (
     Judgement,
     Priority,
 )
+from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -76,6 +79,9 @@ def _optional(
                     return on(setting, variant)
         elif setting.explicit and is_on(setting):
             return on(setting)
+        absent = missing(run, *names)
+        if absent is not None:
+            return cannot_apply(absent)
         if applies is _is_lora and not run.practice("tuning").known:
             return cannot_tell(run.practice("tuning"))
         if applies(run):
@@ -144,16 +150,24 @@ _ROPE = _optional(
 )
 
 
-def _has_vision(run: Run) -> bool:
-    return not is_text(run)
+def _trains_vision(run: Run) -> bool:
+    modules = ("freeze_vit", "freeze_aligner")
+    return any(truth(parameter(run, name, default=True).value) is False for name in modules)
 
 
-_LAYERED = _optional(
+_LAYERED_TRAINED = _optional(
     ("vit_lr", "aligner_lr"),
-    _has_vision,
-    TEXT_MODEL,
+    _trains_vision,
+    Text("视觉与对齐模块被冻结", "vision tower and aligner are frozen"),
     Text("可选：视觉与对齐模块单独学习率", "optional: own rates for vision and aligner"),
 )
+
+
+def _layered(run: Run) -> Judgement:
+    return cannot_apply(TEXT_MODEL) if is_text(run) else _LAYERED_TRAINED(run)
+
+
+_UNSCALED = ("rm", "ppo")  # rewards of whole answers; the trainer masks what it samples
 
 
 @of_training(alone=True)
@@ -161,14 +175,20 @@ def _loss_scale(run: Run) -> Judgement:
     if run.framework != "swift":
         return cannot_apply(NOT_SWIFT)
     how = algorithm(run)
-    setting = parameter(run, "loss_scale", default="default", source=_SWIFT_TRAIN)
-    if not setting.known:
-        return cannot_tell(setting)
     if how == "pt":
         return cannot_apply(Text("预训练对全部 token 计损失", "pre-training learns every token"))
-    if setting.value == "all":
-        return off(Text("对全部 token 计损失", "the prompt is learnt too"), setting)
-    return on(setting)
+    if how in _UNSCALED or task(run) not in ("causal_lm", ""):
+        return cannot_apply(Text("不逐 token 计损失", "its loss is not one of tokens"))
+    default, source = _usual_scale(how)
+    setting = parameter(run, "loss_scale", default=default, source=source)
+    return on(setting) if setting.known else cannot_tell(setting)
+
+
+def _usual_scale(how: Optional[str]) -> tuple[str, str]:
+    """The default: preferences and rollouts are learnt from the last answer alone."""
+    if how in ("sft", "orpo", None):
+        return "default", "ms-swift 3.12.6 and 4.6.0, template_args.py"
+    return "last_round", "ms-swift 3.12.6 and 4.6.0, rlhf_args.py"
 
 
 def _swift_only(judge: Judge) -> Judge:
@@ -255,7 +275,7 @@ CHECKS: tuple[Check, ...] = (
         Priority.LOW,
         _loss_scale,
         why="loss_scale says which tokens count: by default the assistant's.",
-        fix="Leave loss_scale at default, or last_round for multi-turn data.",
+        fix="Leave loss_scale at default, or take last_round for multi-turn data.",
         items=(_item("I", "loss-scale"),),
         impact=Impact(source="ms-swift 4.6.0, arguments/base_args/template_args.py"),
         sources=("ms-swift 4.6.0, arguments/base_args/template_args.py",),
@@ -308,7 +328,7 @@ CHECKS: tuple[Check, ...] = (
         "layered-learning-rate",
         Text("分层学习率", "Learning rates by module"),
         Priority.LOW,
-        by_framework(_swift_only(_LAYERED), videox_fun=videox.second_rate),
+        by_framework(_swift_only(_layered), videox_fun=videox.second_rate),
         why="A pretrained vision tower wants a smaller learning rate than the aligner.",
         fix="Set vit_lr and aligner_lr.",
         items=(

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.facts import Call, Setting, known
-from flake8_gpu_training.frameworks import swift, verl
+from flake8_gpu_training.frameworks import swift_shared, verl
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
@@ -116,7 +116,7 @@ def _of_host(
 
 
 def _of_swift(run: Run) -> Optional[Engine]:
-    if swift.subcommand(run) == "rollout":
+    if swift_shared.subcommand(run) == "rollout":
         return _by_backend(run, "swift", Mode.RLHF_SERVER, "vllm")
     if run.kind is not RunKind.TRAIN:
         return _by_backend(run, "swift", Mode.INTEGRATED)

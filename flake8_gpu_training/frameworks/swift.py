@@ -1,13 +1,15 @@
-"""ms-swift: its parameters and defaults (2.x to 4.x, and ``megatron sft/pt/rlhf``)."""
+"""ms-swift: the parameters and defaults of ``swift sft/pt/rlhf`` (2.x to 4.x)."""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import Any
 
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks import swift_megatron
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
@@ -15,16 +17,25 @@ from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, savin
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
-    dtype,
     find,
     is_off,
     is_true,
     number,
-    parsed,
     practice,
     truth,
     unknown,
     warmup,
+)
+from flake8_gpu_training.frameworks.swift_shared import (
+    DTYPE,
+    algorithm,
+    dated,
+    declared,
+    group,
+    is_megatron,
+    padding,
+    precision,
+    release,
 )
 from flake8_gpu_training.runs.model import Run
 
@@ -37,15 +48,14 @@ _QUANT = "ms-swift 4.6.0 swift/arguments/base_args/quant_args.py"
 _TUNER = "ms-swift 4.6.0 swift/arguments/tuner_args.py"
 _SFT = "ms-swift 4.6.0 swift/arguments/sft_args.py"
 _HF = "transformers 4.46 to 5.24 training_args.py"
+_RLHF = "ms-swift 4.6.0 swift/arguments/rlhf_args.py"
 _CONFIG = "ms-swift 4.6.0 swift/config"
-_MEGATRON = "ms-swift 4.6.0 swift/megatron/arguments/megatron_args.py"
 
-_DTYPE = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _ATTENTION = {"flash_attention_2": "flash_attn"}
 _SHORTCUT = re.compile(r"(?:default-)?zero([0-3])(?:[_-](offload))?")
 
 _SPELLINGS: dict[str, Spelling] = {
-    "precision": Spelling("torch_dtype", _DTYPE, aliases=("dtype",)),
+    "precision": Spelling("torch_dtype", DTYPE, aliases=("dtype",)),
     "tf32": Spelling("tf32", default=False, source=f"{_HF}: tf32 None; PyTorch: off"),
     "attention": Spelling(
         "attn_impl",
@@ -135,158 +145,34 @@ _SPELLINGS: dict[str, Spelling] = {
     "output_dir": Spelling("output_dir"),
 }
 
-_MEGATRON_SPELLINGS: dict[str, Spelling] = {
-    "precision": Spelling("torch_dtype", _DTYPE),
-    "attention": Spelling("attention_backend", {"flash_attention_2": "flash"}),
-    "gradient_checkpointing": Spelling(
-        "recompute_granularity",
-        {True: "full", False: "none"},
-        True,
-        f"{_MEGATRON}: recompute_granularity selective",
-    ),
-    "vit_gradient_checkpointing": Spelling("vit_gradient_checkpointing"),
-    "micro_batch_size": Spelling(
-        "micro_batch_size", default=1, source=f"{_MEGATRON}: micro_batch_size 1"
-    ),
-    "max_length": Spelling("max_length"),
-    "tuning": Spelling(
-        "tuner_type",
-        default="full",
-        source=f"{_MEGATRON}: tuner_type full",
-        aliases=("train_type",),
-    ),
-    "lora_rank": Spelling("lora_rank", default=8, source=f"{_MEGATRON}: lora_rank 8"),
-    "packing": Spelling("packing", default=False, source=f"{_BASE}: packing False"),
-    "padding_free": Spelling("padding_free", default=True, source=f"{_MEGATRON}: True"),
-    "group_by_length": Spelling("group_by_length", default=False, source=f"{_MEGATRON}: False"),
-    "optimizer": Spelling("optimizer", default="adam", source=f"{_MEGATRON}: optimizer adam"),
-    "overlap_comm": Spelling(
-        "overlap_grad_reduce", default=False, source=f"{_MEGATRON}: overlap_grad_reduce False"
-    ),
-    "tensor_parallel": Spelling("tensor_model_parallel_size", default=1, source=_MEGATRON),
-    "pipeline_parallel": Spelling("pipeline_model_parallel_size", default=1, source=_MEGATRON),
-    "sequence_parallel": Spelling("context_parallel_size", default=1, source=_MEGATRON),
-    "expert_parallel": Spelling("expert_model_parallel_size", default=1, source=_MEGATRON),
-    "dataloader_workers": Spelling(
-        "dataloader_num_workers",
-        default=4,
-        source=f"{_MEGATRON}: dataloader_num_workers 4",
-        aliases=("num_workers",),
-    ),
-    "pin_memory": Spelling("dataloader_pin_memory", default=True, source=f"{_MEGATRON}: True"),
-    "persistent_workers": Spelling(
-        "dataloader_persistent_workers", default=True, source=f"{_MEGATRON}: True"
-    ),
-    "prefetch_factor": Spelling("dataloader_prefetch_factor", default=2, source=f"{_MEGATRON}: 2"),
-    "preprocessing_workers": _SPELLINGS["preprocessing_workers"],
-    "streaming": _SPELLINGS["streaming"],
-    "save_steps": Spelling(
-        "save_steps", default=500, source=f"{_MEGATRON}: save_steps 500", aliases=("save_interval",)
-    ),
-    "logging_steps": Spelling(
-        "logging_steps",
-        default=5,
-        source=f"{_MEGATRON}: logging_steps 5",
-        aliases=("log_interval",),
-    ),
-    "lr_scheduler": Spelling(
-        "lr_decay_style", default="cosine", source=f"{_MEGATRON}: lr_decay_style cosine"
-    ),
-    "warmup": Spelling("lr_warmup_fraction"),
-    "max_grad_norm": Spelling("clip_grad", default=1.0, source=f"{_MEGATRON}: clip_grad 1.0"),
-    "freeze_vision": Spelling("freeze_vit", default=True, source=f"{_MEGATRON}: True"),
-    "model": Spelling("model", aliases=("mcore_model", "load")),
-    "dataset": Spelling("dataset", aliases=("cached_dataset",)),
-    "output_dir": Spelling("output_dir", aliases=("save",)),
-}
-
-
-def is_megatron(run: Run) -> bool:
-    """Whether the run goes through ``megatron sft/pt/rlhf``."""
-    if run.command is None:
-        call = run.place.call
-        return call is not None and call.method.lower().startswith("megatron")
-    words = [word.text for word in run.command.words[:4]]
-    if any("_megatron/" in word or "cli._megatron" in word for word in words):
-        return True
-    return bool(words) and words[0].rpartition("/")[2] == "megatron"
-
-
-_COMMANDS = frozenset(
-    ("sft", "pt", "rlhf", "infer", "deploy", "rollout", "sample", "export", "eval", "app")
-)
-_CLI = re.compile(r"(?:.*/)?swift[./]cli[./](?:_megatron[./])?(\w+?)(?:\.py)?")
-
-
-def subcommand(run: Run) -> str:
-    """``sft``, ``pt``, ``rlhf`` … of the command, or an empty text."""
-    words = [word.text for word in run.command.words] if run.command else []
-    for word in words:
-        script = _CLI.fullmatch(word)
-        if script is not None:  # behind torchrun, accelerate or deepspeed and their flags
-            return script.group(1)
-    for word in words[:4]:
-        stem = word.rpartition("/")[2].rpartition(".")[0] or word
-        if stem in _COMMANDS:
-            return stem
-    return ""
-
 
 def _dialect(run: Run) -> Mapping[str, Spelling]:
-    if is_megatron(run):
-        return _MEGATRON_SPELLINGS
-    version = parsed(run.versions.get("ms-swift", ""))
-    if version >= (4,) or not run.versions.get("ms-swift"):
-        return _SPELLINGS
-    old = dict(_SPELLINGS)
-    old["tuning"] = Spelling(
-        "train_type",
-        default="lora",
-        source="ms-swift 3.12.6 swift/llm/argument/base_args/base_args.py: train_type lora",
-        aliases=("tuner_type", "sft_type"),
-    )
-    return old
+    return _of_release(is_megatron(run), group(run), release(run))
+
+
+@functools.lru_cache(maxsize=64)
+def _of_release(megatron: bool, command: str, version: str) -> Mapping[str, Spelling]:
+    return dated(swift_megatron.SPELLINGS if megatron else _SPELLINGS, command, version)
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if is_megatron(run):
-        return _derive_megatron(run, spelled)
+        return swift_megatron.derive(run, spelled)
     found: dict[str, Setting] = {}
-    found.update(_precision(run))
+    found.update(precision(run))
     found.update(_attention(run))
     found.update(_checkpointing(run, spelled))
     found.update(_accumulation(run, spelled))
     found.update(_quantization(run, spelled))
-    found.update(_padding(run, spelled))
+    found.update(padding(spelled))
     found.update(_optimizer(run))
     found.update(_deepspeed(run, spelled))
     found.update(_fsdp(run, spelled))
     found.update(_loading(run, spelled))
     found.update(_training(run))
-    found.update(_algorithm(run))
+    found.update(algorithm(run))
     found.update(data_parallel(run, merged(found, spelled)))
     return found
-
-
-def _precision(run: Run) -> dict[str, Setting]:
-    """``bf16``/``fp16`` when written, else what ``torch_dtype`` makes of them."""
-    for name, value in (("bf16", "bf16"), ("fp16", "fp16")):
-        setting = find(run, name)
-        if setting is not None and (not known(setting.value) or truth(setting.value)):
-            return {"precision": practice("precision", value, setting)}
-    setting = find(run, "torch_dtype", "dtype")
-    if setting is None or (known(setting.value) and dtype(setting.value) is None):
-        reason = "ms-swift takes bf16 or fp16 from the model's configuration"
-        return {"precision": unknown("precision", reason, "bf16", "fp16")}
-    if not known(setting.value):
-        return {"precision": practice("precision", setting.value, setting)}
-    written = dtype(setting.value)
-    if written == "fp32":
-        # float32 weights are trained with fp16 autocast (model_args.py, _init_mixed_precision).
-        off = find(run, "fp16")
-        value = "fp32" if off is not None and truth(off.value) is False else "fp16"
-        return {"precision": practice("precision", value, setting)}
-    return {"precision": practice("precision", written, setting)}
 
 
 def _attention(run: Run) -> dict[str, Setting]:
@@ -321,9 +207,14 @@ def _checkpointing(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Settin
 
 
 def _accumulation(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    """The default makes a global batch of 16: ``max(1, ceil(16 / batch / world size))``."""
+    """The default makes a global batch of 16, save for GRPO: ``ceil(16 / batch / ranks)``."""
     if "gradient_accumulation_steps" in spelled:
         return {}
+    written = find(run, "rlhf_type")
+    if written is not None and not written.known:
+        return {}
+    if written is not None and str(written.value).lower() == "grpo":
+        return by_default(run, "gradient_accumulation_steps", 1, f"{_RLHF}: 1 for GRPO")
     batch = spelled.get("micro_batch_size")
     size = number(batch.value) if batch is not None else None
     world = run.launcher.world_size
@@ -349,14 +240,6 @@ def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting
     if old is not None and number(old.value) and (method is None or not method.explicit):
         found["quantization_method"] = practice("quantization_method", "bnb", old)
     return found
-
-
-def _padding(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    packing = spelled.get("packing")
-    if packing is not None and packing.explicit and is_true(packing):
-        note = "packing turns padding_free on"
-        return {"padding_free": practice("padding_free", True, packing, note)}
-    return {}
 
 
 def _optimizer(run: Run) -> dict[str, Setting]:
@@ -415,6 +298,8 @@ def _fsdp(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         return _fsdp2(setting)
     if known(setting.value) and str(setting.value).startswith("full_shard"):
         return {"fsdp": practice("fsdp", "full_shard", setting)}
+    if find(run, "fsdp.fsdp", "fsdp.fsdp_config.fsdp_version") is not None:
+        return _fsdp_file(run, setting)
     reason = "the FSDP configuration was not read"
     found = {"fsdp": unknown("fsdp", reason, at=setting.location)}
     recompute = spelled.get("gradient_checkpointing")
@@ -422,6 +307,26 @@ def _fsdp(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         found["gradient_checkpointing"] = unknown(
             "gradient_checkpointing", reason, at=setting.location
         )
+    return found
+
+
+def _fsdp_file(run: Run, setting: Setting) -> dict[str, Setting]:
+    """A file like ms-swift's own fsdp2.json: FSDP2 unless it says otherwise (sft_args.py)."""
+    options = find(run, "fsdp.fsdp")
+    words = str(options.value).split() if options is not None else []
+    kept = find(run, "fsdp.fsdp_config.reshard_after_forward")
+    gathers = "shard_grad_op" in words or (kept is not None and truth(kept.value) is False)
+    found = {
+        "fsdp": practice("fsdp", "shard_grad_op" if gathers else "full_shard", setting),
+        "fsdp_offload": practice("fsdp_offload", "offload" in words, options or setting),
+        "device_map": practice("device_map", "none", setting),
+    }
+    version = find(run, "fsdp.fsdp_config.fsdp_version")
+    number_of = version.value if version is not None else 2
+    found["fsdp_version"] = practice("fsdp_version", number_of, version or setting)
+    recompute = find(run, "fsdp.fsdp_config.activation_checkpointing")
+    if is_true(recompute):
+        found["gradient_checkpointing"] = practice("gradient_checkpointing", True, recompute)
     return found
 
 
@@ -454,10 +359,11 @@ def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
     workers = spelled.get("dataloader_workers")
     count = number(workers.value) if workers is not None else None
-    is_new = parsed(run.versions.get("ms-swift", "")) >= (4,)
     if "persistent_workers" not in spelled and count is not None:
-        note = f"{_TRAIN}: True with workers" if is_new else "ms-swift 3.12.6: False"
-        found.update(by_default(run, "persistent_workers", is_new and count > 0, note))
+        default = declared(run, "dataloader_persistent_workers")
+        keeps = default is not None and default.default is True
+        note = f"{_TRAIN}: True with workers" if keeps else f"ms-swift {release(run)}: False"
+        found.update(by_default(run, "persistent_workers", keeps and count > 0, note))
     if "prefetch_factor" not in spelled and count is not None:
         value = 2 if count > 0 else None
         found.update(by_default(run, "prefetch_factor", value, f"{_TRAIN}: 2 with workers"))
@@ -477,134 +383,6 @@ def _training(run: Run) -> dict[str, Setting]:
     else:
         found.update(by_default(run, "warmup", 0, f"{_HF}: warmup_steps 0"))
     return found
-
-
-def _algorithm(run: Run) -> dict[str, Setting]:
-    command = subcommand(run)
-    found: dict[str, Setting] = {}
-    written = find(run, "rlhf_type")
-    if command in ("sft", "pt"):
-        return {"algorithm": practice("algorithm", command, None, f"swift {command}")}
-    if command != "rlhf" and written is None:
-        return {}
-    if written is not None:
-        value = written.value.lower() if isinstance(written.value, str) else written.value
-        found["algorithm"] = practice("algorithm", value, written)
-    else:
-        found.update(by_default(run, "algorithm", "dpo", "ms-swift: rlhf_type dpo"))
-        value = "dpo"
-    if value in ("grpo", "gkd"):
-        found.update(_rollout(run, default=is_megatron(run)))
-    return found
-
-
-def _rollout(run: Run, default: bool) -> dict[str, Setting]:
-    engine = find(run, "use_vllm")
-    if engine is None:
-        note = f"ms-swift 4.6.0: use_vllm {default}"
-        return by_default(run, "rollout_engine", "vllm" if default else "none", note)
-    value: Any = engine.value
-    if known(value):
-        value = "vllm" if truth(value) else "none"
-    return {"rollout_engine": practice("rollout_engine", value, engine)}
-
-
-def _derive_megatron(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    found: dict[str, Setting] = {"megatron": _is_on(run, "megatron")}
-    found["zero_stage"] = practice("zero_stage", 0, None, "Megatron runs without DeepSpeed")
-    found["fsdp"] = _megatron_fsdp(run)
-    found.update(_megatron_precision(run))
-    found.update(_megatron_attention(run))
-    found.update(_megatron_recompute(spelled))
-    found.update(_checkpointing(run, merged(found, spelled)))
-    found.update(_megatron_batch(run, spelled))
-    found.update(_padding(run, spelled))
-    offload = find(run, "optimizer_cpu_offload")
-    if offload is not None:
-        value: Any = "cpu" if is_true(offload) else "none"
-        found["offload_optimizer"] = practice("offload_optimizer", value, offload)
-    else:
-        note = f"{_MEGATRON}: optimizer_cpu_offload False"
-        found.update(by_default(run, "offload_optimizer", "none", note))
-    warm = warmup(find(run, "lr_warmup_fraction"), find(run, "lr_warmup_iters"))
-    if warm is not None:
-        found["warmup"] = warm
-    else:
-        found.update(by_default(run, "warmup", 0, f"{_MEGATRON}: lr_warmup_iters 0"))
-    found.update(_algorithm(run))
-    return found
-
-
-def _is_on(run: Run, name: str) -> Setting:
-    location = run.command.location if run.command is not None else None
-    text = run.command.text[:80] if run.command is not None else name
-    return Setting(name, True, location, note=text)
-
-
-def _megatron_fsdp(run: Run) -> Setting:
-    setting = find(run, "use_megatron_fsdp")
-    if setting is None or (known(setting.value) and not truth(setting.value)):
-        return practice("fsdp", "none", setting, f"{_MEGATRON}: use_megatron_fsdp False")
-    return practice("fsdp", "full_shard", setting)
-
-
-def _megatron_precision(run: Run) -> dict[str, Setting]:
-    fp8 = find(run, "fp8_format")
-    if fp8 is not None and not (known(fp8.value) and is_off(fp8.value)):
-        return {"precision": practice("precision", "fp8", fp8)}
-    return _precision(run)
-
-
-def _megatron_attention(run: Run) -> dict[str, Setting]:
-    setting = find(run, "attention_backend")
-    if setting is None:
-        note = f"{_MEGATRON}: attention_backend flash"
-        return by_default(run, "attention", "flash_attention_2", note)
-    names: Mapping[str, Optional[str]] = {
-        "flash": "flash_attention_2",
-        "flash_2": "flash_attention_2",
-        "flash_3": "flash_attention_3",
-        "flash_4": "flash_attention_4",
-        "fused": "sdpa",
-        "unfused": "eager",
-        "local": "eager",
-        "auto": "auto",
-    }
-    value = names.get(str(setting.value).lower(), setting.value) if known(setting.value) else None
-    return {"attention": practice("attention", value, setting)}
-
-
-def _megatron_recompute(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    setting = spelled.get("gradient_checkpointing")
-    if setting is None or not isinstance(setting.value, str):
-        return {}
-    is_on = not is_off(setting.value)
-    return {"gradient_checkpointing": practice("gradient_checkpointing", is_on, setting)}
-
-
-def _megatron_batch(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Accumulation: global batch over micro-batch and data-parallel size."""
-    whole = find(run, "global_batch_size")
-    size = number(whole.value) if whole is not None else 16
-    micro = number(spelled["micro_batch_size"].value) if "micro_batch_size" in spelled else None
-    world = run.launcher.world_size
-    shared = 1.0
-    for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
-        part = number(spelled[name].value) if name in spelled else None
-        if part is None:
-            return {}
-        shared *= part
-    if not size or not micro or not world or not shared:
-        return {}
-    steps = max(1, int(size / micro / max(1.0, world / shared)))
-    note = f"global_batch_size {size:g} / micro_batch_size {micro:g} / data parallel size"
-    if whole is not None:
-        return {
-            "gradient_accumulation_steps": practice(
-                "gradient_accumulation_steps", steps, whole, note
-            )
-        }
-    return by_default(run, "gradient_accumulation_steps", steps, note)
 
 
 FRAMEWORK = Framework(

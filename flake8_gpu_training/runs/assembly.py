@@ -770,20 +770,24 @@ class Assembly:
         )
 
     def _add_fsdp(self, parts: _Parts, command: Optional[Command], origins: Origins) -> None:
-        """Leaves of the file that ``fsdp_config`` names, as ``fsdp_config.…`` settings."""
-        named = parts.settings.get("fsdp_config")
-        if named is None:
-            return
-        near = named.location.path if named.location is not None else ""
-        document = self.reach.named(named.value, command, origins.writer, near)
-        if document is None:
-            return
-        leaves = {
-            f"fsdp_config.{name}": renamed(setting, f"fsdp_config.{name}")
-            for name, setting in document_settings(document).items()
-        }
-        parts.settings = {**leaves, **parts.settings}
-        parts.files.append(document.path)
+        """Leaves of the file that ``fsdp_config`` names, as ``fsdp_config.…`` settings.
+
+        ms-swift names its file by ``fsdp``.
+        """
+        for name in ("fsdp_config", "fsdp"):
+            named = parts.settings.get(name)
+            if named is None or not _names_file(named, name):
+                continue
+            near = named.location.path if named.location is not None else ""
+            document = self.reach.named(named.value, command, origins.writer, near)
+            if document is None:
+                continue
+            leaves = {
+                f"{name}.{leaf}": renamed(setting, f"{name}.{leaf}")
+                for leaf, setting in document_settings(document).items()
+            }
+            parts.settings = {**leaves, **parts.settings}
+            parts.files.append(document.path)
 
     def _problems(self, parts: _Parts) -> tuple[Problem, ...]:
         """What could not be read in the files of a run."""
@@ -1019,6 +1023,11 @@ def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
         *(s for s in named_by(launch) if s.name not in taken and s.location not in told),
         *own,
     ]
+
+
+def _names_file(setting: Setting, name: str) -> bool:
+    """Whether a setting of FSDP names a file: of ``fsdp`` only one that ends like one does."""
+    return name != "fsdp" or str(setting.value).endswith((".json", ".yaml", ".yml"))
 
 
 def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:

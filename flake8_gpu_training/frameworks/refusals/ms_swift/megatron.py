@@ -30,6 +30,11 @@ def _selects_by_method(options: Options) -> bool:
     return selective and options["recompute_method"] is not None
 
 
+def _recomputes_somehow(options: Options) -> bool:
+    missing = options["recompute_method"] is None or options["recompute_num_layers"] is None
+    return options["recompute_granularity"] == "full" and missing
+
+
 def _groups_unpadded(options: Options) -> bool:
     return bool(options["group_by_length"]) and bool(options["padding_free"] or options["packing"])
 
@@ -152,6 +157,19 @@ REFUSALS: tuple[Refusal, ...] = (
         Text("selective 重计算没有 method", "selective recomputation has no method"),
         write=setting(recompute_granularity="full"),
         since="4.0.4",
+        groups=MEGATRON,
+    ),
+    Refusal(
+        "megatron-full-method",
+        "megatron/core/transformer/transformer_config.py, TransformerConfig.__post_init__",
+        ("recompute_granularity", "recompute_method", "recompute_num_layers"),
+        _recomputes_somehow,
+        Text(
+            "设置 recompute_method=uniform 与 recompute_num_layers=1",
+            "give recompute_method=uniform and recompute_num_layers=1",
+        ),
+        Text("recompute_granularity=full 需要两者", "recompute_granularity=full needs them both"),
+        write=setting(recompute_method="uniform", recompute_num_layers=1),
         groups=MEGATRON,
     ),
     Refusal(

@@ -1,0 +1,348 @@
+"""ms-swift's audit: each item on, advised, inapplicable, by flags and files, swift and megatron."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from audit_cases import NA, OFF, ON, script
+from audit_cases_swift import (
+    BF16,
+    CASES,
+    COLOCATE,
+    EIGHT,
+    FLASH,
+    FULL,
+    INFER,
+    MEGATRON,
+    MOE,
+    NEVER_ADVISED,
+    ONE,
+    QWEN,
+    RLHF,
+    Case,
+    pinned,
+)
+from checks_support import runs_of
+
+from flake8_gpu_training.checks.base import Priority, Status
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.verdicts import judge
+from report_builder.audits import audit_of
+from report_builder.scoring import ScoredAudit, score
+
+AUDIT = audit_of("swift")
+ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
+Front = Callable[[Case], Mapping[str, str]]
+
+
+def settings_of(case: Case) -> dict[str, Any]:
+    given: dict[str, Any] = {"model": QWEN}
+    if case.command != INFER:
+        given["dataset"] = "mine.jsonl"
+    return {**given, **case.settings}
+
+
+def written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def by_flags(case: Case) -> Mapping[str, str]:
+    flags = " ".join(f"--{k} {shlex.quote(written(v))}" for k, v in settings_of(case).items())
+    launch = script(f"{case.before}{case.command} \\\n    {flags}", *case.directives)
+    return {**case.files, "train.sh": launch}
+
+
+def by_yaml(case: Case) -> Mapping[str, str]:
+    body = "".join(f"{name}: {written(value)}\n" for name, value in settings_of(case).items())
+    launch = script(f"{case.before}{case.command} args.yaml", *case.directives)
+    return {**case.files, "args.yaml": body, "train.sh": launch}
+
+
+def by_json(case: Case) -> Mapping[str, str]:
+    launch = script(f"{case.before}{case.command} args.json", *case.directives)
+    return {**case.files, "args.json": json.dumps(settings_of(case)), "train.sh": launch}
+
+
+FRONTS: tuple[Front, ...] = (by_flags, by_yaml, by_json)
+
+
+def audited(root: Path, files: Mapping[str, str]) -> ScoredAudit:
+    run = next(run for run in runs_of(root, files) if run.framework == "swift")
+    scored = score(AUDIT, judge(run, all_checks()))
+    assert scored is not None
+    return scored
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_status_of_the_item(case: Case, front: Front, tmp_path: Path) -> None:
+    scored = audited(tmp_path, front(case))
+    items = {item.id: item for category in scored.categories for item in category.items}
+    item = items[case.item]
+    assert item.status is case.status, item.current.en
+    if item.status is ON:
+        assert item.evidence
+    if item.status is NA:
+        assert item.current.zh
+        assert item.current.en
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
+    found = {case.status for case in CASES if case.item == name}
+    assert {ON, NA} <= found or name in ("adalora",)
+    if name not in NEVER_ADVISED:
+        assert found & {Status.RECOMMENDED, Status.PARTIAL}
+    else:
+        assert OFF in found or name in ("loss-scale",)
+        assert Status.RECOMMENDED not in found
+
+
+def test_points_of_a_category_add_up_to_its_maximum() -> None:
+    items = [i for c in all_checks() for i in c.items if i.audit == "swift"]
+    for category in AUDIT.categories:
+        groups: dict[str, float] = {}
+        for item in (item for item in items if item.category == category.id):
+            key = item.group or item.id
+            groups[key] = max(groups.get(key, 0), item.points)
+        assert sum(groups.values()) == category.maximum, category.id
+        served = {item.id for item in items if item.category == category.id}
+        assert served == {name for name, _ in category.items}
+
+
+# --- totals worked out by hand ----------------------------------------------------------------
+
+
+def scores(scored: ScoredAudit) -> dict[str, Any]:
+    return {category.category.id: category.score for category in scored.categories}
+
+
+ADAPTED = {
+    **BF16,
+    **FLASH,
+    "tuner_type": "lora",
+    "lora_rank": 64,
+    "use_rslora": True,
+    "packing": True,
+    "use_liger_kernel": True,
+    "max_length": 4096,
+    "per_device_train_batch_size": 2,
+    "gradient_accumulation_steps": 8,
+    "dataloader_num_workers": 4,
+    "dataset_num_proc": 8,
+    "neftune_noise_alpha": 5,
+}
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+def test_lora_on_one_gpu_that_leaves_nothing_to_gain(front: Front, tmp_path: Path) -> None:
+    scored = audited(tmp_path, front(Case("", ON, ADAPTED, ONE, ("gres=gpu:a100-80g:1",))))
+    assert scores(scored) == {
+        "A": 4,  # LoRA 3, RS-LoRA 1
+        "B": 3,  # BF16
+        "C": 3,  # checkpointing and logits by default, accumulation
+        "D": 0,  # one GPU
+        "E": 0,  # for full tuning
+        "F": 4,  # FlashAttention-2
+        "G": 3,  # Liger
+        "H": 6,  # packing 2; preprocessing, workers, kept and ahead 1 each
+        "I": 2,  # the answers alone by default, NEFTune
+        "J": None,
+    }
+    assert (scored.score, scored.maximum, scored.attainment) == (25, 54, 1.0)
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+def test_full_tuning_under_zero3_that_lacks_some(front: Front, tmp_path: Path) -> None:
+    settings = {
+        **FULL,
+        **BF16,
+        "deepspeed": "zero3",
+        "attn_impl": "sdpa",
+        "gradient_accumulation_steps": 2,
+        "max_length": 8192,
+    }
+    scored = audited(tmp_path, front(Case("", ON, settings, EIGHT, ("gres=gpu:a100-80g:8",))))
+    assert scores(scored) == {
+        "A": 0,
+        "B": 3,  # BF16
+        "C": 3,  # checkpointing and logits by default, accumulation
+        "D": 4.2,  # 0.7 of 6: 7B fits eight GPUs with ZeRO-2, which moves less data
+        "E": 0,
+        "F": 2,  # half of 4: SDPA, where FlashAttention-2 is better
+        "G": 0,
+        "H": 2.5,  # one worker is half of a point; kept and ahead by default
+        "I": 1,  # the answers alone by default
+        "J": None,
+    }
+    # To be gained: 1.8 of ZeRO, 2 of attention, 3 of Liger, 2 of packing, 1 of preprocessing
+    # and 0.5 of workers.
+    assert scored.earned == pytest.approx(15.7)
+    assert scored.lost == pytest.approx(10.3)
+    assert scored.attainment == 0.6  # 15.7 / 26
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+def test_grpo_whose_engine_shares_the_gpus(front: Front, tmp_path: Path) -> None:
+    settings = {
+        **COLOCATE,
+        **BF16,
+        **FLASH,
+        "deepspeed": "zero2",
+        "per_device_train_batch_size": 4,
+        "sleep_level": 1,
+        "offload_optimizer": True,
+        "offload_model": True,
+        "dataloader_num_workers": 4,
+    }
+    case = Case("", ON, settings, EIGHT, ("gres=gpu:a100-80g:8",), RLHF)
+    scored = audited(tmp_path, front(case))
+    assert scores(scored) == {
+        "A": 3,  # LoRA by default
+        "B": 3,  # BF16
+        "C": 2,  # checkpointing and logits by default; the samples make the batch
+        "D": 6,  # ZeRO-2
+        "E": 0,
+        "F": 4,  # FlashAttention-2
+        "G": 0,  # Liger has conditions of its own in GRPO
+        "H": 3,  # workers, kept and ahead; prompts are tokenised when they are answered
+        "I": 1,  # the last answer alone by default
+        "J": 5.5,  # vLLM 2, sleeping 1, groups of 8 by default 1, half a point of each: both
+        # offloads and the cache of prefixes
+    }
+    assert (scored.score, scored.maximum, scored.attainment) == (27.5, 60, 1.0)
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+def test_a_mixture_of_experts_by_megatron(front: Front, tmp_path: Path) -> None:
+    settings = {
+        **BF16,
+        "model": MOE.settings["model"],
+        "tensor_model_parallel_size": 2,
+        "expert_model_parallel_size": 4,
+        "global_batch_size": 64,
+        "max_length": 8192,
+        "packing": True,
+        "recompute_granularity": "full",
+        "recompute_method": "uniform",
+        "recompute_num_layers": 1,
+        "dataset_num_proc": 8,
+    }
+    case = Case("", ON, settings, EIGHT, ("gres=gpu:h100:8",), MEGATRON)
+    scored = audited(tmp_path, front(case))
+    assert scores(scored) == {
+        "A": 0,  # full tuning is Megatron's default
+        "B": 3,  # BF16
+        "C": 2,  # recomputation; 64 samples over four data-parallel ranks of 1
+        "D": 6,  # Megatron
+        "E": 0,
+        "F": 4,  # FlashAttention by default
+        "G": 0,  # kernels of its own
+        "H": 6,  # packing 2; preprocessing, and by default workers, kept and ahead 1 each
+        "I": 1,  # the answers alone by default
+        "J": None,
+    }
+    # To be gained: FP8 on Hopper, and sequence_parallel beside tensor parallelism.
+    assert (scored.earned, scored.lost, scored.attainment) == (22, 2, 0.92)
+
+
+# --- what the audit rests on ------------------------------------------------------------------
+
+
+def test_experts_and_tensor_parallelism_need_sequence_parallel(tmp_path: Path) -> None:
+    case = replace(MOE, command=MEGATRON)
+    (run,) = runs_of(tmp_path, by_flags(case))
+    found = {v.check.code: v for v in judge(run, all_checks())}["GPU112"]
+    assert found.priority is Priority.HIGH
+    assert "refuses" in found.judgement.findings[0].message
+
+
+@pytest.mark.parametrize(("version", "name"), [("3.12.6", "train_type"), ("4.0.4", "tuner_type")])
+def test_a_file_behind_config_of_the_releases_that_take_it(
+    version: str, name: str, tmp_path: Path
+) -> None:
+    body = f"model: {QWEN}\ndataset: mine.jsonl\n{name}: full\nattn_impl: flash_attn\n"
+    launch = script("NPROC_PER_NODE=8 swift sft --config args.yaml --deepspeed zero2")
+    files = {**pinned(version), "args.yaml": body, "train.sh": launch}
+    scored = audited(tmp_path, files)
+    found = {item.id: item.status for c in scored.categories for item in c.items}
+    assert found["zero2"] is found["flash-attention-2"] is ON
+    assert found["lora"] is OFF
+
+
+def test_a_file_of_megatrons_parameters_alone(tmp_path: Path) -> None:
+    body = f"model: {QWEN}\ndataset: [mine.jsonl]\ntensor_model_parallel_size: 2\n"
+    scored = audited(tmp_path, {"args.yaml": f"{body}micro_batch_size: 1\ntuner_type: lora\n"})
+    found = {item.id: item.status for c in scored.categories for item in c.items}
+    assert found["megatron"] is found["lora"] is found["padding-free"] is ON
+    assert found["zero3"] is found["dora"] is NA
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "expected"),
+    [
+        ("swift sft", "4.6.0", {"tuning": "lora", "persistent_workers": True}),
+        ("swift sft", "4.4.2", {"tuning": "lora", "persistent_workers": False}),
+        ("swift sft", "3.12.6", {"tuning": "lora", "persistent_workers": False}),
+        ("megatron sft", "4.6.0", {"tuning": "full", "persistent_workers": True}),
+        ("megatron sft", "4.4.2", {"persistent_workers": False}),
+        ("megatron sft", "3.12.6", {"tuning": "full", "padding_free": True}),
+        ("megatron sft", "3.6.4", {"tuning": "lora", "padding_free": False, "attention": "auto"}),
+    ],
+)
+def test_defaults_are_those_of_the_release(
+    command: str, version: str, expected: Mapping[str, Any], tmp_path: Path
+) -> None:
+    (run,) = runs_of(tmp_path, by_flags(Case("", ON, command=command, files=pinned(version))))
+    assert {name: run.value(name) for name in expected} == dict(expected)
+
+
+def test_what_is_written_has_the_names_of_the_release(tmp_path: Path) -> None:
+    for number, (version, name) in enumerate((("3.12.6", "num_workers"), ("4.6.0", ""))):
+        settings = {f"{'num_workers' if name else 'dataloader_num_workers'}": 0}
+        case = Case("", ON, settings, EIGHT, (), MEGATRON, pinned(version))
+        (run,) = runs_of(tmp_path / str(number), by_flags(case))
+        found = {v.check.code: v for v in judge(run, all_checks())}["GPU501"]
+        wanted = f"--{name or 'dataloader_num_workers'} 4"
+        assert wanted in found.judgement.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "line"),
+    [
+        ({"quant_bits": 4}, "GPU605", "--quant_bits"),
+        ({**FULL, "deepspeed": "zero3", "deepspeed_autotp_size": 2}, "GPU109", "autotp_size"),
+        ({"rlhf_type": "dpo"}, "GPU507", "swift rlhf"),
+        ({"attn_impl": "eager"}, "GPU301", "--attn_impl"),
+    ],
+)
+def test_diagnostics_stand_at_the_flag_or_at_the_command(
+    settings: Mapping[str, Any], code: str, line: str, tmp_path: Path
+) -> None:
+    before = EIGHT if "deepspeed" in settings else ONE
+    command = RLHF if "rlhf_type" in settings else "swift sft"
+    flags = "".join(
+        f" \\\n    --{name} {written(value)}"
+        for name, value in settings_of(Case("", ON, settings)).items()
+    )
+    text = f"{before}{command}{flags}\n"
+    (run,) = runs_of(tmp_path, {"train.sh": text})
+    found = {v.check.code: v for v in judge(run, all_checks())}[code]
+    at = found.judgement.findings[0].location
+    assert line in text.splitlines()[at.line - 1]
+
+
+@pytest.mark.parametrize("name", ["num_workers", "tuner"])
+def test_what_is_not_known_is_not_told(name: str, tmp_path: Path) -> None:
+    flag = {"num_workers": "--dataloader_num_workers", "tuner": "--tuner_type"}[name]
+    text = f'{EIGHT}swift sft --model {QWEN} --dataset mine.jsonl {flag} "$1"\n'
+    scored = audited(tmp_path, {"train.sh": text})
+    found = {item.id: item.status for c in scored.categories for item in c.items}
+    names = {"num_workers": ("dataloader-workers",), "tuner": ("lora", "dora", "galore")}[name]
+    assert {found[one] for one in names} == {Status.UNKNOWN}
