@@ -54,6 +54,10 @@ LATER: tuple[Reason, ...] = (
         r"python starts one process that belongs|log_level(_replica)? one of",
         "transformers/trainer.py, Trainer.__init__",
     ),
+    Reason(
+        r"give a reward weight for each reward",
+        "swift/rlhf_trainers/grpo_trainer.py, GRPOTrainer._prepare_rewards",
+    ),
     Reason(r"where the Trainer reckons with it", "transformers/trainer.py, torch/optim"),
     Reason(r"give min_lr or min_lr_rate", "transformers/optimization.py"),
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),

@@ -8,8 +8,12 @@ from importlib import import_module
 from flake8_gpu_training.checks.base import Check
 
 MODULES = (
-    "mistakes",  # GPU0xx
+    "unreadable",  # GPU001 to GPU004
     "parameters",  # GPU005 to GPU009
+    "trainer_mistakes",  # GPU010, GPU011, GPU015
+    "deepspeed_mistakes",  # GPU012 to GPU014
+    "exclusive_options",  # GPU016 to GPU019
+    "launch_mistakes",  # GPU020 to GPU022
     "given_twice",  # GPU023
     "refused",  # GPU024
     "command_lines",  # GPU025, GPU026
