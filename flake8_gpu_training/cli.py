@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,9 +131,24 @@ def _lint(arguments: argparse.Namespace) -> int:
         raise UsageError(f"nothing to read in {', '.join(arguments.paths)}")
     found = _through_baseline(arguments, found, lines)
     sys.stdout.write("".join(patch) if arguments.diff else FORMATS[arguments.output_format](found))
+    if arguments.diff:
+        _say_what_is_left(found)
     if arguments.statistics:
         sys.stdout.write(statistics(found))
     return FINDINGS if found else CLEAN
+
+
+def _say_what_is_left(found: Sequence[Diagnostic]) -> None:
+    """Tells, beside the diff, of findings that no edit mends: they take a decision."""
+    left = [one for one in found if one.change is None or not one.change.edits]
+    if left:
+        codes_left = Counter(one.code for one in left)
+        counts = ", ".join(f"{code} {count}" for code, count in codes_left.items())
+        print(
+            f"gpu-lint: {len(left)} of {len(found)} findings cannot be mended by an edit: "
+            f"{counts}; see them without --diff",
+            file=sys.stderr,
+        )
 
 
 def _selection(arguments: argparse.Namespace) -> Selection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -55,6 +56,11 @@ _LACKING = {
         "最大序列长度未知（在启动命令或配置中写出，如 `max_length`）",
         "the maximal sequence length is not known (write it in the command or configuration, "
         "such as `max_length`)",
+    ),
+    "tokenizer": Text(
+        "最大序列长度未知（在分词处写出，如 `tokenizer(..., truncation=True, max_length=2048)`）",
+        "the maximal sequence length is not known (write it where samples are tokenised, such as "
+        "`tokenizer(..., truncation=True, max_length=2048)`)",
     ),
     "ranks": Text(
         "进程数未知（用 `--num-gpus`、`--num-nodes` 指明）",
@@ -239,7 +245,9 @@ class RunWords:
                 "没有可估算的训练运行；需根据实际硬件调整。",
                 "There is no training run to estimate; adjust to the actual hardware.",
             )
-        joined = self.t("；", "; ").join(self.say(_LACKING[name]) for name in lacking)
+        lengths = {} if _has_length(run) else {"max_length": "tokenizer"}
+        named = (lengths.get(name, name) for name in lacking)
+        joined = self.t("；", "; ").join(self.say(_LACKING[name]) for name in named)
         return self.t(
             f"无法估算本次运行的显存：{joined}。需根据实际硬件调整。",
             f"The memory of this run cannot be estimated: {joined}. Adjust to the actual hardware.",
@@ -260,6 +268,11 @@ class RunWords:
             f"16-bit weights take about {gib:.1f} GiB per GPU (split over {degree}; less when "
             "quantized); most of the rest holds the KV cache.",
         )
+
+
+def _has_length(run: Optional[Run]) -> bool:
+    """Whether the run's framework has a parameter for the length of samples."""
+    return run is None or "max_length" in framework_of(run.framework).spellings_of(run)
 
 
 def _gib(size: float) -> str:

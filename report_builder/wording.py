@@ -28,11 +28,11 @@ def impact_text(impact: Impact, lang: str, is_mistake: bool = False) -> str:
 
     ``is_mistake``: the recommendation mends something that fails or has no effect.
     """
-    pieces = [
-        _range(impact.throughput, Text("吞吐", "throughput"), lang),
-        _range(impact.memory, Text("显存", "memory"), lang),
-        impact.note.say(lang),
-    ]
+    speed = _range(impact.throughput, Text("吞吐", "throughput"), lang)
+    memory = _range(impact.memory, Text("显存", "memory"), lang)
+    # The figure that the priority rests on comes first.
+    saves = -min(impact.memory or (0,)) > max(impact.throughput or (0,))
+    pieces = [*((memory, speed) if saves else (speed, memory)), impact.note.say(lang)]
     shown = [piece for piece in pieces if piece]
     if not shown:
         shown = [(_NO_FIGURE if is_mistake else _ENABLING).say(lang)]

@@ -319,3 +319,9 @@ def test_a_given_launch_command_is_named_as_such(tmp_path: Path) -> None:
 )
 def test_the_kernel_that_a_model_has_by_default_is_named(note: str, zh: str, en: str) -> None:
     assert (default_text(note, "zh"), default_text(note, "en")) == (zh, en)
+
+
+def test_the_larger_figure_of_an_effect_comes_first() -> None:
+    both = Impact((10, 20), (-60, -20))
+    assert impact_text(both, "en") == "memory −20% to −60%; throughput +10% to +20%"
+    assert impact_text(Impact((30, 60), (-20, -10)), "zh").startswith("吞吐提升 30–60%")

@@ -26,6 +26,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Call, Import, Location, Origin, ProblemKind, Setting, Unknown
+from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -43,6 +44,10 @@ _ALONE = Text(
 _CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
 _PART = Text("只看到训练器的一部分", "a part of a trainer: its arguments are out of sight")
 _OPTION = Text("由命令行选项决定", "an option of the script decides, with a default only")
+_NOT_RELEASED = Text(
+    "所用版本没有对应参数，升级后可用",
+    "the release in use has no such parameter, newer ones have",
+)
 _NO_WAY = Text("该框架没有对应参数", "the framework has no parameter for it")
 
 
@@ -142,6 +147,11 @@ def advise(
         run = replace(run, place=Place(PlaceKind.PYTHON, call.location, call=call))
     if parameters is None and practices is not None:
         parameters = spelled(run, practices)
+    if parameters:
+        taken = {name: value for name, value in parameters.items() if _is_released(run, name)}
+        if next(iter(parameters)) not in taken:
+            return off(_NOT_RELEASED)
+        parameters = taken
     if parameters is not None:
         change = changes.write(run, parameters)
         message = f"set {changes.instruction(run, parameters)}: {reason}"
@@ -167,6 +177,22 @@ def advise(
         priority,
         impact,
     )
+
+
+def _is_released(run: Run, name: str) -> bool:
+    """Whether a release that the project may install has the parameter, as far as known."""
+    group = _GROUPS.get(run.framework)
+    told = at_hand(run, group[0]) if group is not None else None
+    if group is None or told is None or not told.table.spans(group[1], name):
+        return True
+    return any(told.table.knows(group[1], name, release) for release in told.allowed)
+
+
+# Tables of the parameters of frameworks whose dialects of old releases are not kept apart.
+_GROUPS = {
+    "hf_trainer": ("transformers", "TrainingArguments"),
+    "llamafactory": ("llamafactory", "train"),
+}
 
 
 def with_edits(judgement: Judgement, edits: tuple[Edit, ...] = ()) -> Judgement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Optional
+from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks import _videox_shared as videox
@@ -53,6 +53,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.frameworks.attention_defaults import version_at_hand
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -129,6 +130,9 @@ def _attention(run: Run) -> Judgement:
         return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
     if not setting.explicit and _loader_is_missing(run):
         return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
+    is_of_hub = run.framework in ("hf_trainer", "generic")
+    if is_of_hub and version_at_hand(run, "transformers")[:2] < _HAS_FLASH:
+        return off(Text("该版本的 Transformers 没有 FlashAttention", "Transformers is too old"))
     if _keeps_its_attention(run, written):
         return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
     answer = _advise_flash(run, setting, written or "sdpa")
@@ -276,10 +280,21 @@ def _loading_call(run: Run) -> Optional[Call]:
     return next((c for c in decoder_loads(run) if not c.is_open), None)
 
 
-def _attention_parameters(run: Run) -> Optional[dict[str, str]]:
+def _attention_parameters(run: Run) -> Optional[dict[str, Any]]:
     if run.framework in ("hf_trainer", "generic") and run.value("megatron") is not True:
+        if _named_otherwise(run):
+            return {"use_flash_attention_2": True}
         return {"attn_implementation": "flash_attention_2"}
     return None
+
+
+_HAS_FLASH = (4, 34)
+_HAS_CHOICE = (4, 36)
+
+
+def _named_otherwise(run: Run) -> bool:
+    """Whether the release of Transformers has FlashAttention, but not the choice of kernels."""
+    return _HAS_FLASH <= version_at_hand(run, "transformers")[:2] < _HAS_CHOICE
 
 
 _SERVES = "flash-attention-2|flash-attention-3|sdpa|auto"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Callable, Optional
 
@@ -49,7 +49,7 @@ def _judge(faults: Faults, said: Text, do: Text) -> Callable[[Run], Judgement]:
 
     @of_training(alone=True, inside=True)
     def judge(run: Run) -> Judgement:
-        every = tuple(faults(run))
+        every = _once_a_line(faults(run))
         found = _not_too_many(every)
         if not found:
             return no_mistake()
@@ -66,6 +66,18 @@ def _judge(faults: Faults, said: Text, do: Text) -> Callable[[Run], Judgement]:
         )
 
     return judge
+
+
+def _once_a_line(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The first finding of each line; the same is to be done about the others."""
+    first: dict[tuple[str, int], Finding] = {}
+    mended: list[Finding] = []
+    for finding in found:
+        if finding.change is not None:
+            mended.append(finding)
+        else:
+            first.setdefault((finding.location.path, finding.location.line), finding)
+    return (*mended, *first.values())
 
 
 _MOST = 3  # diagnostics of one code in one file that mend nothing by themselves

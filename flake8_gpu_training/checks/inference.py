@@ -15,6 +15,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._programs import imports
 from flake8_gpu_training.checks._settings import ROLLOUT, algorithm, is_on, parameter
 from flake8_gpu_training.checks.base import (
     Check,
@@ -100,6 +101,15 @@ def _rollout(run: Run) -> Judgement:
         return off(Text("该算法未提供或不需要 vLLM", "the trainer does not need vLLM"), engine)
     if run.framework == "swift" and run.model.kind not in ("LLM", "MLLM"):
         return cannot_tell(Text("模型未知，无法判断 vLLM 是否支持", "the model is not known"))
+    if run.framework == "hf_trainer" and imports(run, "unsloth") is not None:
+        return off(
+            Text(
+                "Unsloth 自行加速生成；模型支持时可在 from_pretrained 中设 fast_inference=True",
+                "Unsloth speeds generation up itself; fast_inference=True of from_pretrained "
+                "takes vLLM for the models that it can",
+            ),
+            engine,
+        )
     if _ENGINE_LESS.search(run.model.name or "") is not None:
         return cannot_tell(Text("vLLM 对该模型支持有限", "vLLM serves parts of it"))
     return advise(

@@ -90,7 +90,9 @@ def _precision(run: Run) -> Judgement:
         run,
         f"no mixed precision is on; tensor cores run 16-bit products several times "
         f"faster than FP32{older}",
-        Text("未启用混合精度，按 FP32 计算", "no mixed precision: computed in FP32"),
+        Text("未启用混合精度，按 FP32 计算", "no mixed precision: computed in FP32")
+        if setting.known
+        else _NOT_ASKED,
         Text(
             f"启用 {best.upper()} 混合精度（Ampere 之前的 GPU 用 FP16）",
             f"turn on {best.upper()} mixed precision (FP16 before Ampere)",
@@ -98,11 +100,15 @@ def _precision(run: Run) -> Judgement:
         practices={"precision": best},
         snippet=_lightning_precision(run, best) or _accelerate_precision(run, best) or _AUTOCAST,
         variant=best,
-        at=setting,
+        at=setting if setting.known else None,
     )
     return _with_deepspeed(run, answer, f"{best}.enabled")
 
 
+_NOT_ASKED = Text(
+    "bf16 与 fp16 均未设置：Transformers 5 之前按 FP32 计算，之后由检查点决定精度",
+    "neither bf16 nor fp16 is set: FP32 before Transformers 5, then the checkpoint's own type",
+)
 _AUTOCAST = Snippet(
     "run the forward pass under torch.autocast",
     'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(**batch).loss',

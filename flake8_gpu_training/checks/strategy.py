@@ -85,7 +85,27 @@ def _schedule(run: Run) -> Judgement:
         return on(setting)
     if (number(run, "warmup") or 0) > 0 or algorithm(run) in ROLLOUT:
         return on(setting)
-    return _warm_up(run, warmup)
+    brought = _brought_schedule(run)
+    return _warm_up(run, warmup) if brought is None else brought
+
+
+def _brought_schedule(run: Run) -> Optional[Judgement]:
+    """What is known of a schedule that the arguments of a trainer do not decide."""
+    section = run.deepspeed.get("scheduler") if run.deepspeed is not None else None
+    if section is not None and run.deepspeed is not None:
+        steps = run.deepspeed.get("scheduler.params.warmup_num_steps")
+        if steps is None or steps.value == "auto":
+            return None
+        return on(Setting("warmup_num_steps", steps.value, steps.location))
+    calls = [call for file in run.python for call in file.calls]
+    methods = {name for file in run.python for own in file.classes for name in own.methods}
+    handed = any("optimizers" in call.keywords for call in calls)
+    if not handed and not any("create_scheduler" in name for name in methods):
+        return None
+    made = next((c for c in calls if c.method.startswith("get_") and "_schedule" in c.method), None)
+    if made is not None and ("warmup" in made.method or made.method == "get_scheduler"):
+        return seen(made)
+    return cannot_tell(Text("调度由代码传入", "the program hands its own schedule over"))
 
 
 def _is_schedule_free(run: Run) -> bool:

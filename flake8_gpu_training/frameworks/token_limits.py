@@ -27,13 +27,22 @@ def token_limit(run: Run) -> dict[str, Setting]:
 
 def _training_calls(run: Run) -> Iterator[Call]:
     for file in run.python:
+        generating = {call.scope for call in file.calls if call.method == "generate"}
         for call in file.calls:
+            if call.scope in generating and _is_prompt(call):
+                continue
             receiver = call.name.rpartition(".")[0]
             is_call = call.method == "tokenizer" or (
                 receiver.endswith("tokenizer") and call.method in _ENCODES
             )
             if is_call and not _EVALUATES.search(call.scope):
                 yield call
+
+
+def _is_prompt(call: Call) -> bool:
+    """Whether one text becomes a tensor, as ``generate`` takes it: a batch has to be padded."""
+    told = call.keywords
+    return "return_tensors" in told and "padding" not in told and "max_length" not in told
 
 
 def _limit(call: Call) -> Optional[Argument]:

@@ -185,6 +185,17 @@ def configuration_class(run: Run) -> str:
     return "TrainingArguments" if found and not narrow else ""
 
 
+def _trainer_of_trl(run: Run) -> str:
+    """Configuration class that belongs to the TRL trainer of a run, or empty."""
+    names = (
+        f"{call.method[: -len('Trainer')]}Config"
+        for _, call in _calls(run)
+        if call.name.startswith("trl.") and call.method.endswith("Trainer")
+    )
+    found = set(names) & set(_TRL_CONFIGS)
+    return found.pop() if len(found) == 1 else ""
+
+
 def _of_subcommand(run: Run) -> str:
     words = [word.text for word in run.command.words[1:2]] if run.command else []
     for name, algorithm in _TRL_CONFIGS.items():
@@ -307,6 +318,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_optimizer(run, spelled, found))
     found.update(_training(run, spelled))
     found.update(_algorithm(run))
+    found.update(_beside_plain_arguments(run))
     if "max_length" not in spelled and configuration_class(run) not in _TRL_CONFIGS:
         found.update(token_limit(run))
     found.update(_grouping(spelled))
@@ -748,7 +760,10 @@ def _training(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
 
 
 def _algorithm(run: Run) -> dict[str, Setting]:
-    algorithm = _TRL_CONFIGS.get(configuration_class(run))
+    name = configuration_class(run)
+    if name in _ARGUMENT_CLASSES:  # TRL's trainers took plain arguments, and options beside them
+        name = _trainer_of_trl(run) or name
+    algorithm = _TRL_CONFIGS.get(name)
     if algorithm is None and any(find(run, name) is not None for name in _GRPO_ONLY):
         algorithm = "grpo"
     if algorithm is None:
@@ -760,7 +775,7 @@ def _algorithm(run: Run) -> dict[str, Setting]:
             algorithm,
             call.location if call is not None else None,
             Origin.DERIVED,
-            configuration_class(run) or "parameters of GRPOConfig",
+            name or "parameters of GRPOConfig",
         )
     }
     if algorithm in _ROLLS_OUT:
@@ -772,6 +787,19 @@ def _algorithm(run: Run) -> dict[str, Setting]:
             if known(value):
                 value = "vllm" if truth(value) else "none"
             found["rollout_engine"] = practice("rollout_engine", value, engine)
+    return found
+
+
+def _beside_plain_arguments(run: Run) -> dict[str, Setting]:
+    """What a TRL trainer was told itself, while its arguments were TrainingArguments."""
+    if configuration_class(run) not in _ARGUMENT_CLASSES or not _trainer_of_trl(run):
+        return {}
+    found: dict[str, Setting] = {}
+    named = {"packing": ("packing",), "max_length": ("max_seq_length", "max_length")}
+    for name, parameters in named.items():
+        setting = find(run, *parameters)
+        if setting is not None and setting.value is not None:
+            found[name] = practice(name, setting.value, setting)
     return found
 
 

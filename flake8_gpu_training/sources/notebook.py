@@ -309,6 +309,9 @@ class _Code:
         first = next((index for index, line in enumerate(cell) if line.text.strip()), None)
         if first is None:
             return
+        # Colab reads the comments of its forms before the magic of a cell.
+        code = next((i for i, line in enumerate(cell) if line.text.strip()[:1] not in ("", "#")), 0)
+        first = code if cell[code].text.startswith("%%") else first
         head = cell[first].text
         if head.startswith("%%"):
             self._magic_cell(head, cell[first + 1 :])

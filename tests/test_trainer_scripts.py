@@ -1,0 +1,225 @@
+"""What scripts and notebooks for the Trainer decide beside its arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from checks_support import findings, judged, runs_of, status
+
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.cli import main
+from report_builder.run_words import RunWords
+
+PROGRAM = """\
+import torch
+from datasets import load_dataset
+from transformers import (
+    AutoModelForCausalLM, AutoTokenizer, DataCollatorForLanguageModeling, Trainer,
+    TrainingArguments, get_cosine_schedule_with_warmup, get_constant_schedule,
+)
+
+tokenizer = AutoTokenizer.from_pretrained("Qwen/Qwen2.5-1.5B")
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")
+data = load_dataset("tatsu-lab/alpaca", split="train")
+{before}
+args = TrainingArguments(output_dir="out", bf16=True{arguments})
+trainer = Trainer(
+    model=model, args=args, train_dataset=data{more},
+    data_collator=DataCollatorForLanguageModeling(tokenizer, mlm=False),
+)
+trainer.train()
+{after}
+"""
+
+
+def program(before: str = "", arguments: str = "", more: str = "", after: str = "") -> str:
+    return PROGRAM.format(before=before, arguments=arguments, more=more, after=after)
+
+
+def files(text: str, *pins: str) -> Mapping[str, str]:
+    return {"train.py": text, "requirements.txt": "".join(f"{pin}\n" for pin in pins)}
+
+
+# --- schedules that the arguments do not decide --------------------------------------------
+
+ADAM = "optimizer = torch.optim.AdamW(model.parameters())\n"
+HANDED = ", optimizers=(optimizer, schedule)"
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "expected"),
+    [
+        ("", "", Status.PARTIAL),
+        (
+            f"{ADAM}schedule = get_cosine_schedule_with_warmup(optimizer, 100, 1000)",
+            HANDED,
+            Status.ENABLED,
+        ),
+        (f"{ADAM}schedule = get_constant_schedule(optimizer)", HANDED, Status.UNKNOWN),
+        (f"{ADAM}schedule = mine(optimizer)", HANDED, Status.UNKNOWN),
+    ],
+)
+def test_a_schedule_that_is_handed_over_decides_the_warm_up(
+    tmp_path: Path, before: str, more: str, expected: Status
+) -> None:
+    (run,) = runs_of(tmp_path, files(program(before=before, more=more)))
+    assert status(run, "GPU601") is expected
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(100, "enabled"), ("auto", "partial")])
+def test_deepspeeds_schedule_warms_up_as_its_section_says(
+    tmp_path: Path, steps: object, expected: str
+) -> None:
+    section = {"type": "WarmupLR", "params": {"warmup_num_steps": steps}}
+    config = {"zero_optimization": {"stage": 2}, "scheduler": section}
+    text = program(arguments=', deepspeed="ds.json"')
+    (run,) = runs_of(tmp_path, {"train.py": text, "ds.json": json.dumps(config)})
+    assert status(run, "GPU601").value == expected
+
+
+# --- what the release at hand has -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "kernel", "liger", "workers"),
+    [
+        ("4.33.0", "", Status.DISABLED, "dataloader_num_workers=4"),
+        ("4.34.0", "use_flash_attention_2=True", Status.DISABLED, "dataloader_num_workers=4"),
+        (
+            "4.46.0",
+            'attn_implementation="flash_attention_2"',
+            Status.RECOMMENDED,
+            "dataloader_num_workers=4, dataloader_persistent_workers=True",
+        ),
+    ],
+)
+def test_nothing_is_advised_that_the_release_does_not_have(
+    tmp_path: Path, release: str, kernel: str, liger: Status, workers: str
+) -> None:
+    runs = runs_of(tmp_path, files(program(), f"transformers=={release}"))
+    assert status(runs[0], "GPU305") is liger
+    messages = [finding.message for finding in findings(runs, "GPU301")]
+    assert [f"set {kernel}:" in message for message in messages] == ([True] if kernel else [])
+    (message,) = (finding.message for finding in findings(runs, "GPU501"))
+    assert message.startswith(f"set {workers}:")
+
+
+# --- lengths ---------------------------------------------------------------------------------
+
+CUT = "data = data.map(lambda row: tokenizer(row, truncation=True, max_length=1024))\n"
+PROMPT = (
+    'inputs = tokenizer("Hello", return_tensors="pt").to("cuda")\nprint(model.generate(**inputs))'
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "length"),
+    [
+        (CUT, "", 1024),
+        (CUT, PROMPT, 1024),
+        (CUT + "other = data.map(lambda row: tokenizer(row))", "", None),
+        (CUT + 'x = tokenizer(texts, return_tensors="pt", padding=True)', PROMPT, None),
+    ],
+)
+def test_samples_are_as_long_as_the_tokenizer_cuts_them(
+    tmp_path: Path, before: str, after: str, length: object
+) -> None:
+    (run,) = runs_of(tmp_path, files(program(before=before, after=after)))
+    assert run.value("max_length") == length
+
+
+def test_a_length_is_asked_for_where_the_framework_takes_it(tmp_path: Path) -> None:
+    (plain,) = runs_of(tmp_path / "a", files(program()))
+    text = program().replace("TrainingArguments", "SFTConfig").replace("Trainer(", "SFTTrainer(")
+    text = text.replace("import torch\n", "from trl import SFTConfig, SFTTrainer\n")
+    (sft,) = runs_of(tmp_path / "b", files(text, "trl==0.14.0"))
+    assert "tokenizer(..., truncation=True" in RunWords("en").no_memory(plain)
+    assert "tokenizer(..." not in RunWords("en").no_memory(sft)
+
+
+def test_options_beside_plain_arguments_count_for_trainers_of_trl(tmp_path: Path) -> None:
+    text = program(more=", max_seq_length=2048, packing=True")
+    text = text.replace("trainer = Trainer(", "trainer = SFTTrainer(")
+    text = text.replace("import torch\n", "import torch\nfrom trl import SFTTrainer\n")
+    (run,) = runs_of(tmp_path, files(text, "trl==0.7.11"))
+    found = [run.value(name) for name in ("algorithm", "max_length", "packing")]
+    assert found == ["sft", 2048, True]
+
+
+# --- notebooks and engines -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("head", ["%%capture\n", "#@title Install\n%%capture\n", "# a\n\n%%time\n"])
+def test_a_form_of_colab_may_stand_before_the_magic_of_a_cell(tmp_path: Path, head: str) -> None:
+    cells = [f"{head}!pip install transformers==4.34.0\nimport os", program()]
+    book = {
+        "cells": [
+            {"cell_type": "code", "metadata": {}, "outputs": [], "source": text} for text in cells
+        ],
+        "metadata": {},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    (run,) = runs_of(tmp_path, {"train.ipynb": json.dumps(book)})
+    assert run.versions["transformers"] == "4.34.0"
+    assert findings((run,), "GPU001") == []
+
+
+GRPO = """\
+{first}
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(output_dir="out", bf16=True)
+GRPOTrainer(model=model, args=args, reward_funcs=[score], train_dataset=data).train()
+"""
+
+
+def test_unsloth_generates_by_its_own_means(tmp_path: Path) -> None:
+    (plain,) = runs_of(tmp_path / "a", {"train.py": GRPO.format(first="import torch")})
+    loads = "from unsloth import FastLanguageModel\nmodel, t = FastLanguageModel.from_pretrained(M)"
+    (own,) = runs_of(tmp_path / "b", {"train.py": GRPO.format(first=loads)})
+    assert status(plain, "GPU901") is Status.RECOMMENDED
+    assert status(own, "GPU901") is Status.DISABLED
+
+
+def test_without_a_named_type_no_release_is_said_to_compute_in_fp32(tmp_path: Path) -> None:
+    text = program().replace(", bf16=True", "")
+    (older,) = runs_of(tmp_path / "a", files(text, "transformers==4.46.3"))
+    (newest,) = runs_of(tmp_path / "b", files(text))
+    assert judged(older, "GPU201").current.en == "no mixed precision: computed in FP32"
+    assert judged(newest, "GPU201").current.en.startswith("neither bf16 nor fp16 is set")
+
+
+# --- gpu-lint --diff -------------------------------------------------------------------------
+
+LOOP = """\
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(8, 8)).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+for step, batch in enumerate(loader):
+    loss = model(batch.cuda()).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    total += loss.item()
+    print(f"{loss.item():.3f} {loss.item():.5f}")
+"""
+
+
+def test_a_line_is_told_once_and_a_diff_says_what_it_leaves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = runs_of(tmp_path, {"train.py": LOOP})
+    assert [f.location.line for f in findings(runs, "GPU350")] == [9, 10]
+    assert main([str(tmp_path), "--select", "GPU350", "--diff"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "2 of 2 findings cannot be mended by an edit: GPU350 2" in err
+    (tmp_path / "train.py").write_text(program(), encoding="utf-8")
+    main([str(tmp_path), "--select", "GPU501", "--diff"])
+    out, err = capsys.readouterr()
+    assert "+" in out
+    assert err == ""
