@@ -337,3 +337,71 @@ def test_sglang_is_told_by_the_same_signs(
 ) -> None:
     found = engine(tmp_path, files)
     assert (found.name, found.mode) == ("sglang", mode)
+
+
+SLIME = """\
+SGLANG_ARGS=(
+   --rollout-num-gpus-per-engine 2
+   --sglang-mem-fraction-static 0.7
+   --sglang-disable-cuda-graph
+)
+ray job submit --address=http://127.0.0.1:8265 -- python3 train.py \\
+   --actor-num-gpus-per-node 8 {more} --hf-checkpoint /root/Qwen3-4B ${{SGLANG_ARGS[@]}} {rest}
+"""
+SLIME_PROGRAM = """\
+from sglang.srt.server_args import ServerArgs
+from slime.utils.arguments import parse_args
+
+args = parse_args()
+server = ServerArgs(**vars(args))
+"""
+
+
+def of_slime(more: str, rest: str = "") -> dict[str, str]:
+    return {"run.sh": SLIME.format(more=more, rest=rest), "train.py": SLIME_PROGRAM}
+
+
+@pytest.mark.parametrize(
+    ("more", "mode", "saver"),
+    [("--colocate", Mode.RLHF_COLOCATE, True), ("", Mode.RLHF_SERVER, False)],
+)
+def test_flags_of_slime_are_those_of_its_engine(
+    more: str, mode: Mode, saver: bool, tmp_path: Path
+) -> None:
+    found = engine(tmp_path, of_slime(more))
+    assert (found.name, found.mode) == ("sglang", mode)
+    assert found.run.model.name == "/root/Qwen3-4B"
+    values = ("tp_size", 2), ("mem_fraction_static", 0.7), ("disable_cuda_graph", True)
+    for name, value in values:
+        assert found.option(name).value == value
+        assert found.option(name).location is not None
+    assert found.option("enable_memory_saver").value is saver
+    assert found.takes("chunked_prefill_size")
+    assert not found.takes("enable_memory_saver")
+
+
+def test_an_array_of_slime_that_is_not_read_leaves_the_rest_open(tmp_path: Path) -> None:
+    closed = engine(tmp_path / "a", of_slime("", "${MODEL_ARGS[@]} --wandb-key ${KEY}"))
+    opened = engine(tmp_path / "b", of_slime("", "${MORE_ARGS[@]}"))
+    assert closed.option("disable_radix_cache").value is False
+    assert not opened.option("disable_radix_cache").known
+
+
+def test_rollouts_of_verl_release_their_memory_by_default(tmp_path: Path) -> None:
+    share = "actor_rollout_ref.rollout.gpu_memory_utilization=0.6 "
+    found = engine(tmp_path, {"run.sh": VERL.replace(share, "").format(name="sglang")})
+    assert found.option("enable_memory_saver").value is True
+    assert found.option("mem_fraction_static").value == 0.5
+    assert found.takes("enable_memory_saver")
+
+
+@pytest.mark.parametrize(
+    ("module", "mode"),
+    [
+        ("sglang_router.launch_router", Mode.ROUTER),
+        ("sglang_router.launch_server", Mode.SERVE),
+    ],
+)
+def test_a_router_may_start_its_servers(module: str, mode: Mode, tmp_path: Path) -> None:
+    command = f"python -m {module} --model-path {QWEN} --dp-size 2 --router-policy random\n"
+    assert engine(tmp_path, {"run.sh": command}).mode is mode

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Callable
 
 from flake8_gpu_training.facts import Unknown
-from flake8_gpu_training.frameworks import verl
+from flake8_gpu_training.frameworks import slime, verl
 from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.engines import Host
 from flake8_gpu_training.runs.model import Run
@@ -68,6 +68,31 @@ _VERL_NAMES: dict[str, str] = {
 
 def _host(identifier: str, title: str, names: Mapping[str, str], **parts: Any) -> Host:
     return Host(identifier, title, MappingProxyType(dict(names)), **parts)
+
+
+def _slime(colocated: bool) -> Host:
+    def takes(run: Run, name: str) -> bool:
+        return name.startswith("sglang_") and name.removeprefix("sglang_") not in slime.OWN
+
+    return _host(
+        "slime",
+        "slime",
+        {
+            "tp_size": "rollout_num_gpus_per_engine",
+            "model_path": "hf_checkpoint",
+            "enable_memory_saver": "offload_rollout",
+        },
+        prefix="sglang_",
+        defaults=MappingProxyType(
+            {
+                "enable_memory_saver": colocated,
+                "enable_metrics": True,
+                "tp_size": 1,
+            }
+        ),
+        source="slime, backends/sglang_utils/sglang_engine.py and utils/arguments.py",
+        takes=takes,
+    )
 
 
 VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
@@ -220,15 +245,45 @@ SGLANG_HOSTS: Mapping[str, Host] = MappingProxyType(
                 "context_length": f"{_ROLLOUT}.max_model_len",
                 "max_running_requests": f"{_ROLLOUT}.max_num_seqs",
                 "enable_memory_saver": f"{_ROLLOUT}.free_cache_engine",
+                "disable_cuda_graph": f"{_ROLLOUT}.enforce_eager",
+                "dp_size": f"{_ROLLOUT}.data_parallel_size",
+                "ep_size": f"{_ROLLOUT}.expert_parallel_size",
+                "quantization": f"{_ROLLOUT}.quantization",
+                "load_format": f"{_ROLLOUT}.load_format",
                 "dtype": f"{_ROLLOUT}.dtype",
                 "model_path": "actor_rollout_ref.model.path",
             },
             prefix=f"{_ROLLOUT}.engine_kwargs.sglang.",
             containers=(f"{_ROLLOUT}.engine_kwargs.sglang",),
-            source="verl 0.9.1, trainer/config/rollout/rollout.yaml",
+            defaults=MappingProxyType(
+                {
+                    "mem_fraction_static": 0.5,
+                    "enable_memory_saver": True,
+                    "disable_cuda_graph": _COMPUTED,
+                    "tp_size": 2,
+                    "dp_size": 1,
+                    "max_running_requests": _COMPUTED,
+                    "quantization": None,
+                    "load_format": _COMPUTED,
+                    "log_level": "error",
+                }
+            ),
+            source="verl 0.9.1, trainer/config/rollout/rollout.yaml and sglang_rollout",
             is_open=verl.may_say_more,
-            takes=_listed(f"{_ROLLOUT}.gpu_memory_utilization", f"{_ROLLOUT}.max_num_seqs"),
+            takes=_listed(
+                *(
+                    f"{_ROLLOUT}.{name}"
+                    for name in (
+                        "gpu_memory_utilization",
+                        "max_num_seqs",
+                        "free_cache_engine",
+                        "enforce_eager",
+                    )
+                )
+            ),
         ),
+        "slime": _slime(colocated=False),
+        "slime-colocate": _slime(colocated=True),
         "program": _host("program", "Python", {}),
     }
 )

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.facts import Call, Setting, known
-from flake8_gpu_training.frameworks import swift_shared, verl
+from flake8_gpu_training.frameworks import slime, swift_shared, verl
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
@@ -54,6 +54,9 @@ def starts_router(run: Run) -> bool:
 @once_per_run
 def engine_of(run: Run) -> Optional[Engine]:
     """The engine of ``run``; None when it uses none, or that cannot be told."""
+    launched = slime.as_launched(run)
+    if launched is not None:
+        return _of_slime(launched)
     if run.framework in _KINDS:
         return _own(run, _KINDS[run.framework])
     if run.framework == "hf_trainer" and run.kind is RunKind.SERVE:
@@ -160,6 +163,12 @@ def _sampling(run: Run, host: str, mode: object) -> Engine:
         by,
         is_remote=found is not Mode.RLHF_COLOCATE,
     )
+
+
+def _of_slime(run: Run) -> Optional[Engine]:
+    together = slime.is_colocated(run.settings)
+    mode = Mode.RLHF_COLOCATE if together else Mode.RLHF_SERVER
+    return _of_host(run, "sglang", "slime-colocate" if together else "slime", mode)
 
 
 def _of_verl(run: Run) -> Optional[Engine]:

@@ -1,0 +1,100 @@
+"""slime: a training run whose command hands SGLang its parameters as ``--sglang-…`` flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import Origin, Setting, Word, known
+from flake8_gpu_training.frameworks.reading import is_true
+from flake8_gpu_training.models import model_of
+from flake8_gpu_training.runs.model import Place, PlaceKind, Run, once_per_run
+
+_TELLING = ("rollout_num_gpus_per_engine", "sglang_mem_fraction_static", "rollout_function_path")
+_MODELS = "MODEL_ARGS"
+"""The array of a script of slime's own, with the shape of the model for Megatron."""
+# What the host hands on itself (backends/sglang_utils/arguments.py: skipped_args).
+OWN = frozenset(
+    """
+    model_path config trust_remote_code random_seed enable_memory_saver tp_size port nnodes
+    node_rank dist_init_addr gpu_id_step base_gpu_id nccl_port skip_server_warmup
+    """.split()  # noqa: SIM905
+)
+
+
+@once_per_run
+def as_launched(run: Run) -> Optional[Run]:
+    """The run with the flags of its command as settings; None where it is none of slime's.
+
+    A checkout of slime is seen as what its program builds: a server whose arguments are
+    computed.
+    """
+    command = run.command
+    if command is None:
+        return None
+    given = dict(_flags(command.words))
+    if not any(name in given for name in _TELLING) or "hf_checkpoint" not in given:
+        return None
+    checkpoint = given["hf_checkpoint"]
+    return replace(
+        run,
+        place=Place(PlaceKind.FLAGS, command.location, command),
+        location=command.location,
+        model=model_of(str(checkpoint.value) if checkpoint.known else None),
+        settings=MappingProxyType(given),
+        is_open=any(
+            _is_unread(word, before) for before, word in zip(command.words, command.words[1:])
+        ),
+    )
+
+
+def is_colocated(settings: Mapping[str, Setting]) -> bool:
+    """Whether training and sampling share their GPUs."""
+    return is_true(settings.get("colocate"))
+
+
+def _is_unread(word: Word, before: Word) -> bool:
+    """Whether a word may be several flags: an array, or a variable that is no flag's value."""
+    if not word.splits or known(word.value) or _MODELS in word.text:
+        return False
+    return "[@]" in word.text or "[*]" in word.text or not before.text.startswith("--")
+
+
+def _flags(words: tuple[Word, ...]) -> Iterator[tuple[str, Setting]]:
+    """Flags with their first value; a bare one is true."""
+    for number, word in enumerate(words):
+        if not word.text.startswith("--"):
+            continue
+        name, equals, inline = word.text[2:].partition("=")
+        after = words[number + 1] if number + 1 < len(words) else None
+        name = name.replace("-", "_")
+        if equals:
+            yield name, Setting(name, _value(inline), word.location, Origin.FLAG, word.text)
+        elif after is None or after.text.startswith("--"):
+            yield name, Setting(name, True, word.location, Origin.FLAG, word.text)
+        else:
+            note = f"{word.text} {after.text}"
+            yield (
+                name,
+                Setting(
+                    name,
+                    _value(after.text) if known(after.value) else after.value,
+                    word.location,
+                    Origin.FLAG,
+                    note,
+                    after.text,
+                    after.location,
+                ),
+            )
+
+
+_WHOLE, _DECIMAL = re.compile(r"-?\d+"), re.compile(r"-?\d*\.\d+(?:e-?\d+)?|-?\d+e-?\d+")
+
+
+def _value(text: str) -> Any:
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _DECIMAL.fullmatch(text) else text
