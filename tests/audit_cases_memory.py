@@ -11,6 +11,7 @@ from audit_cases import (
     NA,
     OFF,
     ON,
+    QWEN,
     SERVING,
     SGLANG,
     TORCHRUN,
@@ -177,7 +178,11 @@ MIXED_PRECISION = (
         "mixed-precision",
         ADVISED,
         "Accelerate",
-        accelerate(ddp_yaml("'no'")),
+        accelerate(
+            ddp_yaml("'no'"),
+            # From 5.0 on Transformers loads weights in the type they are stored in.
+            accelerated(model=f'{QWEN}", dtype="float32'),
+        ),
         writes="mixed_precision: bf16",
     ),
     Case("mixed-precision", ADVISED, "Megatron-LM", megatron_lm(""), writes="--bf16"),
