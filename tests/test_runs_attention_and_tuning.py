@@ -154,6 +154,8 @@ WHOLE = "optimizer = torch.optim.AdamW(model.parameters())"
         (WHOLE, PASSES, "full"),
         ("optimizer = torch.optim.AdamW(grouped(model))", PASSES, "full"),
         ("optimizer = torch.optim.AdamW(chosen(model))", PASSES, "unknown"),
+        ("optimizer = torch.optim.AdamW(model.groups())", PASSES, "unknown"),
+        ("optimizer = torch.optim.AdamW(list(model.parameters()))", PASSES, "full"),
         ("few = chosen(model)\noptimizer = torch.optim.AdamW(few)", PASSES, "unknown"),
         ("few = model.head.parameters()\noptimizer = torch.optim.SGD(few)", PASSES, "unknown"),
         (

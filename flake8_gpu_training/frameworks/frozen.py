@@ -26,6 +26,7 @@ from flake8_gpu_training.sources.python import (
     BY,
     CHOOSES,
     CHOSEN,
+    GIVES,
     WITHOUT_GRADIENT,
     chooses_weights,
 )
@@ -108,7 +109,9 @@ def _chosen(run: Run) -> Optional[Setting]:
     """What the trees of the sources tell: optimizers of chosen weights, passes without gradient."""
     words = {word for file in run.python for word in file.mentions or ()}
     chosen_by = {word[len(CHOOSES) :] for word in words if word.startswith(CHOOSES)}
+    gives = {word[len(GIVES) :] for word in words if word.startswith(GIVES)}
     given_by = {word[len(BY) :] for word in words if word.startswith(BY)}
+    unread = sorted(given_by - gives - _GIVE_ALL)
     passed = sorted(w[len(WITHOUT_GRADIENT) :] for w in words if w.startswith(WITHOUT_GRADIENT))
     defined = {name for file in run.python for own in file.classes for name in own.methods}
     parts = [name for name in passed if name not in defined and not _is_helper(run, name)]
@@ -116,6 +119,8 @@ def _chosen(run: Run) -> Optional[Setting]:
         reason = "the optimizer is given chosen weights"
     elif chosen_by & given_by:
         reason = f"{min(chosen_by & given_by)} chooses the weights that are trained"
+    elif unread:
+        reason = f"what {unread[0]} gives the optimizer is not read"
     elif _BY_NAME in words:
         reason = "weights are frozen by setattr"
     elif parts:
@@ -126,6 +131,8 @@ def _chosen(run: Run) -> Optional[Setting]:
     return Setting("tuning", value, None, Origin.CONSTRUCTOR)
 
 
+# timm's and Transformers' own, which sort all weights by their decay.
+_GIVE_ALL = frozenset({"param_groups_weight_decay", "param_groups_layer_decay", "add_weight_decay"})
 _BY_NAME = "set requires_grad"
 
 

@@ -13,6 +13,8 @@ CHOSEN = "an optimizer of chosen weights"
 BY = "an optimizer of what it gets from: "
 """What a function precedes whose choice an optimizer is given."""
 CHOOSES = "weights are chosen in: "
+GIVES = "weights are taken in: "
+"""What each function precedes that takes weights of a model."""
 WITHOUT_GRADIENT = "a pass without gradient through: "
 """What an attribute follows that a step calls within ``torch.no_grad()``."""
 _OPTIMIZER = re.compile(
@@ -36,6 +38,8 @@ def optimized_in(tree: ast.Module) -> frozenset[str]:
         if isinstance(scope, _Function):
             if _chooses(inner):
                 found.add(f"{CHOOSES}{scope.name}")
+            if any(_takes(node) for node in inner):
+                found.add(f"{GIVES}{scope.name}")
             if scope.name in _STEPS:
                 found.update(f"{WITHOUT_GRADIENT}{name}" for name in _without_gradient(inner))
         assigned = _assigned(inner)
@@ -117,8 +121,13 @@ def _makers(node: ast.expr) -> Iterator[str]:
     """Functions that make what an optimizer is given, ``get_groups(model)``."""
     while isinstance(node, ast.Call) and _last(node.func) in _PASSES_ON and node.args:
         node = node.args[-1]
-    if isinstance(node, ast.Call) and _last(node.func) not in (*_NAMED, "parameters"):
+    if isinstance(node, ast.Call) and not _takes(node) and _last(node.func) not in _PASSES_ON:
         yield _last(node.func)
+
+
+def _takes(node: ast.AST) -> bool:
+    """``model.parameters()`` and its kin."""
+    return isinstance(node, ast.Call) and _last(node.func) in (*_NAMED, "parameters")
 
 
 # --- choices by name ------------------------------------------------------------------------
