@@ -8,8 +8,8 @@ Shapes are those of the checkpoints' config.json, as gathered in
 * slime (scripts/models/*.sh): DeepSeek-V3, Kimi-K2, Moonlight, GLM-4-9B, GLM-4.5, MiniMax-M2;
 * transformers 5.24, the configuration classes' defaults: DeepSeek-V3, GLM-4.5-Air, gpt-oss-120b,
   Qwen1.5-MoE, SmolLM3; gpt-oss-20b: NVIDIA's Megatron Bridge documentation;
-* config.json on the hub: Yi-34B, Mistral-Nemo, DeepSeek-V2-Lite, InternLM2 and 2.5, Baichuan2,
-  ChatGLM2 and 3.
+* config.json on the hub: Qwen3-Coder-480B, Yi-34B, Mistral-Nemo, DeepSeek-V2-Lite, InternLM2
+  and 2.5, Baichuan2, ChatGLM2 and 3.
 """
 
 from __future__ import annotations
@@ -266,6 +266,10 @@ _ROWS: tuple[tuple[str, Shape], ...] = (
     (
         r"qwen3-235b-a22b",
         _qwen3(94, 4096, 1536, 64, 4, 128, 151936, experts=128, used=8),
+    ),
+    (
+        r"qwen3-coder-480b-a35b",
+        _qwen3(62, 6144, 2560, 96, 8, 128, 151936, experts=160, used=8),
     ),
     (r"gemma-2b", _gemma(18, 2048, 16384, 8, 1, 256, 256000, norms=2)),
     (r"gemma-7b", _gemma(28, 3072, 24576, 16, 16, 256, 256000, norms=2)),

@@ -59,7 +59,7 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
         return _from_config(name, config)
     if not name:
         return Model()
-    short = _short(name)
+    short = last_part(name)
     kind = _kind(short)
     shape = shape_named(short)
     if shape is not None:
@@ -84,7 +84,8 @@ def parameters_named(text: str) -> Optional[int]:
     return _size(text.strip().lower())[0]
 
 
-def _short(name: str) -> str:
+def last_part(name: str) -> str:
+    """The part of a name or path that tells the model, in lower case."""
     # ModelScope writes a dot in a folder's name as three underscores.
     plain = name.strip().lower().replace("___", ".")
     parts = [part for part in re.split(r"[/\\]", plain) if part]
@@ -356,7 +357,7 @@ def _from_config(name: Optional[str], config: Document) -> Model:
     )
     diffusion = _plain(config, "_class_name")
     if isinstance(diffusion, str):  # a diffusers module: no decoder, whatever its numbers are
-        kind = _kind(_short(name or "")) if name else "unknown"
+        kind = _kind(last_part(name or "")) if name else "unknown"
         return replace(
             model, kind=kind, parameters=None, active_parameters=None, is_hf_family=False
         )

@@ -17,7 +17,7 @@ LAYERS = [
     ["models", "_shapes", "_sizes"],
     ["frameworks"],
     ["runs"],
-    ["weights", "memory"],
+    ["weights", "memory", "serving_memory"],
     ["stages"],
     ["checks"],
     ["verdicts"],

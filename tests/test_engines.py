@@ -220,7 +220,7 @@ MODES: dict[str, tuple[dict[str, str], Mode, str]] = {
     "sleeping server": (served("--enable-sleep-mode"), Mode.RLHF_SERVER, ""),
     "transfer": (served('--weight-transfer-config \'{"backend": "nccl"}\''), Mode.RLHF_SERVER, ""),
     "updated": ({"generate.py": UPDATED}, Mode.RLHF_COLOCATE, ""),
-    "trl server": ({"run.sh": f"trl vllm-serve --model {QWEN}\n"}, Mode.RLHF_SERVER, ""),
+    "trl server": ({"run.sh": f"trl vllm-serve --model {QWEN}\n"}, Mode.RLHF_SERVER, "trl-serve"),
     "trl colocate": (
         {"train.py": TRAINER.format(mode="colocate", more="")},
         Mode.RLHF_COLOCATE,

@@ -1,10 +1,11 @@
-"""GPU9xx: engines that generate completions within RLHF runs."""
+"""GPU901 to GPU908: engines that generate completions within RLHF runs."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+from flake8_gpu_training.checks._engine import of_engine, propose, vllm_item
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Judge,
@@ -26,7 +27,10 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Setting
-from flake8_gpu_training.frameworks.reading import number, version_of
+from flake8_gpu_training.frameworks.called import given
+from flake8_gpu_training.frameworks.engine_of import engine_of, updates
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.frameworks.reading import find, number, version_of
 from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -145,8 +149,30 @@ def _samples_itself(run: Run) -> bool:
     return (number(share.value) or 0) > 0 if share.known else False
 
 
-@_of_vllm
 def _async(run: Run) -> Judgement:
+    is_other = run.framework == "hf_trainer" or _drives_engine(run)
+    return _async_engine(run) if is_other else _async_swift(run)
+
+
+def _asynchronous(engine: Engine) -> Judgement:
+    if engine.mode is None or not engine.mode.samples:
+        return cannot_apply(_NO_ROLLOUT)
+    paused = next((c for c in updates(engine.run) if c.method == "pause_generation"), None)
+    if paused is not None:
+        return on(given("pause_generation", True, paused))
+    asked = find(engine.run, "async_train")
+    if asked is not None and is_on(asked):
+        return on(asked)
+    if engine.mode is Mode.RLHF_COLOCATE:
+        return cannot_apply(Text("需要独立的推理 GPU", "it needs GPUs of the engine's own"))
+    return off(Text("可选：采样与训练重叠", "optional: sampling while the model trains"))
+
+
+_async_engine = of_engine(remote=True, vllm=_asynchronous)
+
+
+@_of_vllm
+def _async_swift(run: Run) -> Judgement:
     if is_megatron(run) or algorithm(run) != "grpo":
         return cannot_apply(Text("仅用于 swift rlhf 的 GRPO", "for GRPO by swift rlhf only"))
     setting = parameter(run, "async_generate", default=False)
@@ -159,9 +185,42 @@ def _async(run: Run) -> Judgement:
     return off(Text("可选：使用旧权重异步生成", "optional: generates with older weights"), setting)
 
 
-@_of_rollout
 def _sleep(run: Run) -> Judgement:
+    return _sleep_engine(run) if _drives_engine(run) else _sleep_rollout(run)
+
+
+@_of_rollout
+def _sleep_rollout(run: Run) -> Judgement:
     return _sleep_trl(run) if run.framework == "hf_trainer" else _sleep_swift(run)
+
+
+def _drives_engine(run: Run) -> bool:
+    """Whether the program itself, or verl, has the engine that samples for it."""
+    engine = engine_of(run)
+    own = engine is not None and (engine.host is None or engine.host.id in ("verl", "openrlhf"))
+    return own and engine is not None and engine.mode is not None and engine.mode.samples
+
+
+def _sleeps(engine: Engine) -> Judgement:
+    if engine.mode is not Mode.RLHF_COLOCATE:
+        setting = engine.written("enable_sleep_mode")
+        return on(setting) if setting is not None and is_on(setting) else cannot_apply(_SERVER)
+    setting = engine.option("enable_sleep_mode")
+    if not setting.known:
+        return cannot_tell(setting)
+    if is_on(setting):
+        return on(setting)
+    return propose(
+        engine,
+        "the engine keeps its weights and KV cache on the training GPUs during the update",
+        Text("训练时引擎不释放显存", "the engine keeps its memory while the model trains"),
+        Text("训练阶段让引擎休眠，释放显存", "let the engine sleep during the update"),
+        {"enable_sleep_mode": True},
+        at=setting if setting.explicit else None,
+    )
+
+
+_sleep_engine = of_engine(vllm=_sleeps)
 
 
 @_of_vllm
@@ -338,7 +397,7 @@ CHECKS: tuple[Check, ...] = (
         _async,
         why="Generation by a server can overlap the update, with weights one step old.",
         fix="Set async_generate with vllm_mode server.",
-        items=_item("async-generate", 1, "overlap"),
+        items=(*_item("async-generate", 1, "overlap"), *vllm_item("H", "async-rl", 1)),
         impact=Impact(source=_MIXIN),
         difficulty="medium",
         sources=(_MIXIN,),
@@ -351,7 +410,7 @@ CHECKS: tuple[Check, ...] = (
         _sleep,
         why="A colocated engine reserves a large part of the GPU that the update could use.",
         fix="Set sleep_level 1 (weights to CPU, KV cache dropped) or 2.",
-        items=_item("sleep-level", 1, "overlap"),
+        items=(*_item("sleep-level", 1, "overlap"), *vllm_item("H", "sleep-mode", 2)),
         impact=Impact(
             memory=(-90, -30),
             note=Text(
@@ -424,7 +483,7 @@ CHECKS: tuple[Check, ...] = (
         _prefix,
         why="All completions of a group start from the same prompt.",
         fix="Leave vllm_enable_prefix_caching on.",
-        items=_item("prefix-caching", 0.5),
+        items=(*_item("prefix-caching", 0.5), *vllm_item("E", "prefix-caching", 1.5)),
         impact=by_class(Priority.LOW, _VLLM_PREFIX),
         examples=_script(_COLOCATE + "    --vllm_enable_prefix_caching false \\\n"),
         sources=(_VLLM_PREFIX, _MIXIN),

@@ -47,6 +47,17 @@ MODULES = (
     "infrastructure",  # GPU801, GPU802
     "frequencies",  # GPU803 to GPU805
     "inference",  # GPU901 to GPU908
+    "engine_capacity",  # GPU028
+    "engine_rollouts",  # GPU911 to GPU913, GPU928
+    "engine_production",  # GPU914 to GPU917, GPU959
+    "engine_surroundings",  # GPU918, GPU919, GPU924 to GPU927
+    "engine_compute",  # GPU930 to GPU934
+    "engine_memory",  # GPU935 to GPU939
+    "engine_parallel",  # GPU940 to GPU944
+    "engine_quantization",  # GPU945 to GPU947
+    "engine_scheduling",  # GPU948 to GPU952
+    "engine_attention",  # GPU953 to GPU956
+    "engine_speculation",  # GPU957, GPU958
     "sglang_compute",  # GPU960 to GPU966
     "sglang_cache",  # GPU967 to GPU971
     "sglang_parallel",  # GPU972 to GPU977, GPU989

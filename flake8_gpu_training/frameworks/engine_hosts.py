@@ -117,6 +117,14 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             source="trl 1.16, generation/vllm_generation.py",
             takes=_known_to("trl", "GRPOConfig"),
         ),
+        "trl-serve": _host(
+            "trl-serve",
+            "TRL",
+            {},
+            defaults=MappingProxyType({"gpu_memory_utilization": 0.9, "disable_log_stats": True}),
+            source="trl 1.16, scripts/vllm_serve.py",
+            takes=_known_to("trl", "vllm-serve"),
+        ),
         "swift": _host(
             "swift",
             "ms-swift",

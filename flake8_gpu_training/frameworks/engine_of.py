@@ -31,10 +31,16 @@ _CONSTRUCTORS: Mapping[str, tuple[re.Pattern[str], Mapping[str, tuple[str, ...]]
 }
 # What only a job that trains asks of an engine: new weights, and their transfer.
 _UPDATES = re.compile(
-    r"update_weights?\w*|load_weights|init_weights?_\w+|init_weight_transfer_engine"
-    r"|update_named_param|update_weights_from_\w+|release_memory_occupation"
-    r"|resume_memory_occupation|pause_generation|sleep|wake_up"
+    r"update_weights?\w*|(?:re)?load_weights|init_weights?_\w+|start_weight_update"
+    r"|update_named_param|pause_generation|resume_generation|sleep|wake_up"
+    r"|(?:release|resume)_memory_occupation"
 )
+_TELLING = re.compile(
+    r"init_weight_transfer_engine|start_weight_update|(?:pause|resume)_generation|wake_up"
+    r"|init_weights_update_group|update_weights_from_\w+|(?:release|resume)_memory_occupation"
+)
+"""Methods that nothing else has."""
+_SLEEPS = re.compile(r"(?:pause|resume)_generation|sleep|wake_up|\w+_memory_occupation")
 _ROUTER = re.compile(r"(?:vllm|sglang)[-_]router(?:\.(?!launch_server)\w+)*")
 _SERVERS = re.compile(r"sglang_router[./]launch_server(?:\.py)?")
 
@@ -60,7 +66,7 @@ def engine_of(run: Run) -> Optional[Engine]:
     if run.framework in _KINDS:
         return _own(run, _KINDS[run.framework])
     if run.framework == "hf_trainer" and run.kind is RunKind.SERVE:
-        return _of_host(run, "vllm", "trl", Mode.RLHF_SERVER)
+        return _of_host(run, "vllm", "trl-serve", Mode.RLHF_SERVER)
     if run.framework == "swift":
         return _of_swift(run)
     if run.framework == "llamafactory":
@@ -76,34 +82,40 @@ def _own(run: Run, kind: Kind) -> Engine:
     if is_router(run):
         return Engine(kind, run, Mode.ROUTER)
     call = run.place.call
-    trains = _asks_for_updates(run)
+    by = _asks_for_updates(run)
     if run.kind is RunKind.SERVE and call is None:
-        return Engine(kind, run, Mode.RLHF_SERVER if trains else Mode.SERVE)
+        return Engine(kind, run, Mode.RLHF_SERVER if by is not None else Mode.SERVE, by=by)
     groups = _groups(kind.name, call.method if call is not None else "")
-    return Engine(kind, run, Mode.RLHF_COLOCATE if trains else Mode.OFFLINE, groups)
+    mode = Mode.RLHF_COLOCATE if by is not None else Mode.OFFLINE
+    return Engine(kind, run, mode, groups, by=by)
 
 
 def _groups(engine: str, constructor: str) -> tuple[str, ...]:
     return _CONSTRUCTORS[engine][1].get(constructor, ("engine", "serve"))
 
 
-def _asks_for_updates(run: Run) -> bool:
-    """Whether the engine's weights are replaced while it runs, or its memory lent."""
+def _asks_for_updates(run: Run) -> Optional[Setting]:
+    """What says that the engine's weights are replaced while it runs, or its memory lent."""
     told = find(run, "weight_transfer_config", "enable_memory_saver")
     if told is not None and (not known(told.value) or truth(told.value) is not False):
-        return True
-    if is_true(run.settings.get("enable_sleep_mode")):
-        return True
-    return any(_is_update(call) for program in run.python for call in program.calls)
+        return told
+    sleeps = run.settings.get("enable_sleep_mode")
+    if is_true(sleeps):
+        return sleeps
+    call = next(updates(run), None)
+    return given(call.method, True, call) if call is not None else None
 
 
-def _is_update(call: Call) -> bool:
-    if call.method == "collective_rpc" and call.positional:
-        asked = call.positional[0].value
-        return isinstance(asked, str) and _UPDATES.fullmatch(asked) is not None
-    return call.receiver.startswith(("vllm.", "sglang.")) and (
-        _UPDATES.fullmatch(call.method) is not None
-    )
+def updates(run: Run, sleeps: bool = True) -> Iterator[Call]:
+    """Calls that replace an engine's weights; ``sleeps``: also those that lend its memory."""
+    for program in run.python:
+        for call in program.calls:
+            is_engines = call.receiver.startswith(("vllm.", "sglang."))
+            asked = call.method if is_engines or _TELLING.fullmatch(call.method) else ""
+            if call.method == "collective_rpc" and call.positional:
+                asked = str(call.positional[0].value)
+            if _UPDATES.fullmatch(asked) and (sleeps or not _SLEEPS.fullmatch(asked)):
+                yield call
 
 
 def _of_host(
@@ -113,8 +125,6 @@ def _of_host(
     if described is None:
         return None
     groups = ("engine", "serve")
-    if host == "trl" and run.kind is RunKind.SERVE:  # its server has the engine's own names
-        return Engine(_KINDS[engine], run, mode, groups, None, by)
     return Engine(_KINDS[engine], run, mode, groups, described, by)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional
 from flake8_gpu_training.facts import Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
 from flake8_gpu_training.frameworks.called import given
-from flake8_gpu_training.frameworks.reading import NEWEST, parsed
+from flake8_gpu_training.frameworks.reading import NEWEST, number, parsed
 from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.runs.model import Run
 
@@ -180,7 +180,9 @@ class Engine:
     def default(self, name: str) -> Setting:
         """What the engine gets when nobody writes a parameter."""
         if self.host is not None and name in self.host.defaults:
-            note = f"{self.host.written(name)}={self.host.defaults[name]} ({self.host.source})"
+            own = self.host.written(name)
+            shown = own if self.host.takes(self.run, own) else name
+            note = f"{shown}={self.host.defaults[name]} ({self.host.source})"
             return Setting(name, self.host.defaults[name], None, Origin.DEFAULT, note)
         computed = self.kind.computed(self, name)
         if computed is not None:
@@ -257,3 +259,19 @@ class Engine:
             if whole is not None and not known(whole.value):
                 return replace(whole, name=name)
         return None
+
+
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def amount(setting: Setting) -> Optional[float]:
+    """A known number, also one with a unit: ``8k`` is 8000, ``8K`` 8192 (utils/argparse)."""
+    value = setting.value
+    if isinstance(value, str):
+        unit = _UNITS.get(value[-1:], 1)
+        digits = value[:-1] if unit > 1 else value
+        try:
+            return float(digits) * unit
+        except ValueError:
+            return None
+    return number(value) if known(value) else None

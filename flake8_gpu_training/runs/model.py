@@ -144,6 +144,8 @@ class Hardware:
     weak: bool = False
     architecture: Optional[str] = None
     """``Ampere``, ``Hopper`` …, also when several variants of the GPU leave its memory open."""
+    cpus: Optional[Setting] = None
+    """Cores that the job asks for: of a task, or of a container."""
 
     @property
     def gpus(self) -> Optional[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -29,6 +30,7 @@ _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 # What a program takes from Lightning that has its Trainer, or the package as a whole.
 _OF_LIGHTNING = ("", "Trainer", "Fabric", "LightningModule", "LightningDataModule")
 _STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+_CORES = re.compile(r"(\d+)(m?)")
 _SCHEDULERS = ("ray.train.", "ray.air.")
 _ELASTIC = frozenset(
     """
@@ -147,7 +149,20 @@ def hardware_of(
         location=text.location if text is not None else None,
         weak=by_job is None and found is not None,
         architecture=kind.architecture if kind is not None else None,
+        cpus=_cpus(scheduler, job),
     )
+
+
+def _cpus(scheduler: Scheduler, job: Optional[ConfigFile]) -> Optional[Setting]:
+    """Cores that a job asks for: SLURM's per task, or a container's limit."""
+    asked = scheduler.directives.get("cpus-per-task") or _resource(job, "cpus")
+    if asked is None or not asked.known:
+        return None
+    found = _CORES.fullmatch(str(asked.value).strip())
+    if found is None:
+        return None
+    count = int(found[1]) // 1000 if found[2] else int(found[1])
+    return dataclasses.replace(asked, name="cpus", value=count) if count > 0 else None
 
 
 def _gpus_per_node(

@@ -186,12 +186,20 @@ class Container(Unit):
         yield from self._setting("image", child(node, "image"))
         for section in ("resources", "resourcesPerNode"):
             yield from self._gpus(child(node, section))
+            yield from self._cpus(child(node, section))
         if self.gang.nodes is not None:
             yield self.gang.nodes
         if self.context.replicas is not None:
             yield from self._setting("replicas", self.context.replicas)
         for name, value in self.context.settings:
             yield from self._setting(name, value)
+
+    def _cpus(self, node: Optional[Node]) -> Iterator[Setting]:
+        for section in ("limits", "requests"):
+            asked = child(node, section, "cpu")
+            if asked is not None:
+                yield from self._setting("cpus", asked)
+                return
 
     def _gpus(self, node: Optional[Node]) -> Iterator[Setting]:
         for section in ("limits", "requests"):

@@ -112,9 +112,10 @@ CALLS = frozenset(
     get_linear_schedule_with_warmup get_cosine_schedule_with_warmup
     get_cosine_with_hard_restarts_schedule_with_warmup get_inverse_sqrt_schedule
     get_polynomial_decay_schedule_with_warmup get_wsd_schedule
-    update_weights_from_disk update_weights_from_tensor update_weights_from_distributed
-    update_weights_from_ipc init_weights_update_group release_memory_occupation
-    resume_memory_occupation pause_generation continue_generation
+    collective_rpc init_weight_transfer_engine start_weight_update pause_generation
+    resume_generation wake_up init_weights_update_group update_weights_from_disk
+    update_weights_from_tensor update_weights_from_distributed release_memory_occupation
+    resume_memory_occupation update_weights_from_ipc continue_generation
     """.split()  # noqa: SIM905
 )
 """Functions and methods whose calls are always gathered, whatever they are called on."""

@@ -1,0 +1,243 @@
+"""GPU945 to GPU947: in which precision an inference engine keeps and multiplies weights."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from flake8_gpu_training.checks._engine import of_engine, propose, propose_without, vllm_item
+from flake8_gpu_training.checks._engine_examples import served
+from flake8_gpu_training.checks._impacts import by_class
+from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._scale import architecture, has_fp8
+from flake8_gpu_training.checks._vllm import DOCS
+from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
+from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.models import last_part
+from flake8_gpu_training.serving_memory import capacity_of
+
+_QUANTIZATION = f"{DOCS}/features/quantization/"
+_FP8 = "vLLM 0.10.2 docs/features/quantization/fp8.md"
+_MARLIN = "vLLM 0.10.2 and 0.19.1, layers/quantization/awq_marlin.py and gptq_marlin.py"
+_OLD = ("Volta", "Turing", "Pascal")
+_TIGHT = 0.65
+"""Share of the usable memory that 16-bit weights take, above which little is left for KV cache."""
+
+# Methods and what names of checkpoints tell, by the item that they belong to; first match wins.
+_KINDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"gguf", "gguf"),
+        (r"bitsandbytes|bnb|nf4", "bitsandbytes"),
+        (r"awq", "awq"),
+        (r"gptq|w4a16|w8a16|auto-?round|marlin|int4", "gptq"),
+        (r"fp8|mxfp4|nvfp4|fp4|int8|w8a8|mxfp8|modelopt", "fp8"),
+        (
+            r"compressed-tensors|quark|torchao|experts_int8|moe_wna16|inc$|hqq|humming",
+            "mixed",
+        ),
+    )
+)
+_MIXED = re.compile(
+    r"mixed|compressed-tensors|quark|modelopt_mixed|experts_int8|moe_wna16|w4afp8|w4a8|w4a16|nvfp4"
+)
+_FORCED = re.compile(r"awq|gptq")
+_UNFORCED = (0, 24)
+"""The first release read that takes ``awq`` and ``gptq`` for whichever kernel is best."""
+
+
+def quantized(engine: Engine) -> Optional[Setting]:
+    """How the weights are quantized: by the parameter, else by the checkpoint's name.
+
+    None where nothing tells of it; Unknown where a parameter is not known.
+    """
+    setting = engine.option("quantization")
+    if not setting.known and setting.explicit:
+        return setting
+    told = str(setting.value or "").lower() if setting.known else ""
+    if told and told not in ("none", "auto"):
+        return setting
+    name = engine.run.model.name or ""
+    if _kind(last_part(name)):
+        at = engine.written("model")
+        location = at.location if at is not None else engine.run.model.location
+        return Setting("model", last_part(name), location, note=f"model={name}")
+    if _comes_in_fp8(engine):
+        return Setting("model", "fp8", engine.run.model.location, note=f"{name}: FP8")
+    return None
+
+
+def _comes_in_fp8(engine: Engine) -> bool:
+    short = last_part(engine.run.model.name or "")
+    return re.match(r"deepseek-(?:v3|r1)(?!.*distill)|kimi-k2|gpt-oss", short) is not None
+
+
+def _kind(text: str) -> str:
+    return next((kind for pattern, kind in _KINDS if pattern.search(text)), "")
+
+
+# --- GPU945: the method ---
+
+
+def _method(engine: Engine) -> Judgement:
+    found = quantized(engine)
+    if found is not None:
+        if not found.known:
+            return cannot_tell(found)
+        kind = _kind(str(found.value).lower()) or "mixed"
+        return on(found, "gptq" if kind == "mixed" else kind)
+    if not engine.run.model.name:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if engine.is_open:
+        return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
+    if engine.mode is not None and engine.mode.samples:
+        return off(
+            Text("可选：采样与训练精度不一致，需校正", "optional: it samples off the policy then")
+        )
+    fp8 = has_fp8(engine.run)
+    if not fp8 or engine.run.model.kind not in ("LLM", "MLLM"):
+        return off(
+            Text("可选：AWQ、GPTQ 或 FP8 检查点", "optional: a checkpoint in AWQ, GPTQ or FP8")
+        )
+    return _advise_fp8(engine)
+
+
+def _advise_fp8(engine: Engine) -> Judgement:
+    capacity = capacity_of(engine.run)
+    tight = (
+        capacity is not None
+        and capacity.total is not None
+        and capacity.weights > _TIGHT * capacity.total * capacity.share
+    )
+    if engine.mode is not Mode.SERVE and not tight:
+        return off(Text("可选：FP8 在线量化", "optional: FP8, quantized when it is loaded"))
+    if tight and capacity is not None and capacity.total is not None:
+        share = capacity.weights / (capacity.total * capacity.share)
+        current = Text(
+            f"16 位权重占可用显存的 {share:.0%}，KV 缓存不足",
+            f"weights in 16 bits take {share:.0%} of the usable memory",
+        )
+    else:
+        current = Text("权重为 16 位", "the weights are in 16 bits")
+    return propose(
+        engine,
+        "the tensor cores multiply FP8 twice as fast, and the weights take half the memory",
+        current,
+        Text("FP8 在线量化，先比较精度", "quantize to FP8 on loading; compare the answers"),
+        {"quantization": "fp8"},
+        variant="fp8",
+        priority=Priority.MEDIUM if tight else None,
+    )
+
+
+# --- GPU946: kernels for 4 bits ---
+
+
+def _marlin(engine: Engine) -> Judgement:
+    found = quantized(engine)
+    if found is None:
+        return cannot_apply(Text("非 4 bit 权重", "the weights are not in 4 bits"))
+    if not found.known:
+        return cannot_tell(found)
+    told = str(found.value).lower()
+    if _kind(told) not in ("awq", "gptq"):
+        return cannot_apply(Text("非 AWQ、GPTQ 权重", "the weights are in neither AWQ nor GPTQ"))
+    if architecture(engine.run) in _OLD:
+        return cannot_apply(Text("Marlin 需要 Ampere 及更新", "Marlin needs Ampere or newer"))
+    if "marlin" in told or found.name != "quantization" or engine.version >= _UNFORCED:
+        return on(found)
+    if told not in ("awq", "gptq"):
+        return on(found)
+    return propose_without(
+        engine,
+        found,
+        f"quantization={told} asks for the older kernels; {told}_marlin is chosen by itself",
+        Text(
+            f"quantization={told} 强制使用旧算子", f"quantization={told} forces the older kernels"
+        ),
+        Text(f"去掉该参数，或改为 {told}_marlin", f"drop it, or give {told}_marlin"),
+        {"quantization": f"{told}_marlin"},
+    )
+
+
+# --- GPU947: several precisions ---
+
+
+def _several(engine: Engine) -> Judgement:
+    found = quantized(engine)
+    if found is None:
+        return off(
+            Text("可选：按层混合精度的检查点", "optional: a checkpoint with a precision a layer")
+        )
+    if not found.known:
+        return cannot_tell(found)
+    if _MIXED.search(str(found.value).lower()) or engine.written("quantization_config"):
+        return on(found)
+    return off(
+        Text("可选：按层混合精度的检查点", "optional: a checkpoint with a precision a layer")
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "GPU945",
+        "engine-quantization",
+        Text("权重量化", "Quantized weights in the engine"),
+        Priority.LOW,
+        of_engine(vllm=_method),
+        why="Decoding reads all weights a step: half the bytes, half the time; what they free is "
+        "KV cache.",
+        fix="Set quantization fp8 on Ada, Hopper or newer, or serve a quantized checkpoint.",
+        ignore="The answers get worse than the task allows.",
+        items=(
+            *vllm_item("D", "fp8-online", 4, "method", "fp8"),
+            *vllm_item("D", "awq", 4, "method", "awq"),
+            *vllm_item("D", "gptq", 4, "method", "gptq"),
+            *vllm_item("D", "bitsandbytes", 2, "method", "bitsandbytes"),
+            *vllm_item("D", "gguf", 2, "method", "gguf"),
+        ),
+        impact=Impact(
+            throughput=(0, 60),
+            memory=(-50, -50),
+            note=Text("权重减半，吞吐最高 1.6 倍", "half the weights, up to 1.6 times as fast"),
+            source=_FP8,
+        ),
+        examples=served(
+            "--max-model-len 8192", "--max-model-len 8192 --quantization fp8", gpus="h100:1"
+        ),
+        sources=(_QUANTIZATION, _FP8),
+    ),
+    Check(
+        "GPU946",
+        "engine-quantized-kernels",
+        Text("Marlin 算子", "Kernels for 4-bit weights"),
+        Priority.MEDIUM,
+        of_engine(vllm=_marlin),
+        why="Asked for by name, awq and gptq run on kernels that vLLM itself calls slower.",
+        fix="Leave quantization out: the checkpoint tells, and Marlin is chosen.",
+        items=vllm_item("D", "marlin", 1),
+        impact=by_class(Priority.MEDIUM, _MARLIN),
+        examples=served(
+            "--quantization awq",
+            "--quantization awq_marlin",
+            model="Qwen/Qwen2.5-7B-Instruct-AWQ",
+            pin="0.10.2",
+        ),
+        sources=(_MARLIN,),
+    ),
+    Check(
+        "GPU947",
+        "engine-mixed-quantization",
+        Text("混合精度量化", "A precision for each layer"),
+        Priority.LOW,
+        of_engine(vllm=_several),
+        why="Layers that suffer from few bits keep more of them.",
+        fix="Serve a checkpoint of llm-compressor or ModelOpt that mixes precisions.",
+        items=vllm_item("D", "mixed-quantization", 1),
+        impact=Impact(source=_QUANTIZATION),
+        difficulty="high",
+        sources=(_QUANTIZATION,),
+    ),
+)

@@ -1,0 +1,186 @@
+"""Every item of vLLM's own audit, by flags, in YAML, in Python and in containers; whole scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Optional
+
+import pytest
+from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
+from audit_cases_vllm import CASES, TRAINED
+from checks_support import runs_of
+
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.verdicts import Verdict, judge
+from report_builder.audits import audit_of
+from report_builder.scoring import ScoredAudit, ScoredItem, score
+
+AUDIT = audit_of("vllm")
+assert AUDIT is not None
+ITEMS = tuple(item for category in AUDIT.categories for item, _ in category.items)
+_OPTIONAL = "it depends on the load: whether it helps shows when it is measured"
+_DEFAULT = "the engine chooses it, and chooses well"
+NEVER_ADVISED = {
+    **dict.fromkeys(
+        """
+        pipeline-parallel dp-tp-mix awq gptq bitsandbytes gguf mixed-quantization draft-model ngram
+        partial-prefills fp8-attention draft-tp lora-serving api-server-count yaml-config
+        disaggregated-prefill long-max-len worker-method kv-offload swap-space weight-transfer
+        colocate server async-rl dynamic-lora layerwise-reload
+        """.split(),  # noqa: SIM905
+        _OPTIONAL,
+    ),
+    "block-size": _DEFAULT,
+}
+"""Items that are never recommended, and why; they are shown disabled instead."""
+ALWAYS = {
+    *("optimization-level", "cuda-graph", "torch-compile", "v1-engine", "gpu-memory-utilization"),
+    *("max-model-len", "max-batched-tokens", "max-num-seqs", "chunked-prefill", "fast-tokenizer"),
+    *("attention-backend", "block-size", "worker-method", "preemption-monitoring", "fp8-online"),
+    *("awq", "gptq", "bitsandbytes", "gguf", "mixed-quantization", "eagle", "mtp", "ngram"),
+    *("draft-model", "lora-serving", "prefix-caching", "cpu-cores"),
+}
+"""Items that concern every run that loads a model."""
+
+
+def judged(root: Path, case: Case) -> tuple[ScoredItem, tuple[Verdict, ...]]:
+    """The item as the report scores it, and the verdicts of the case's first engine."""
+    runs = [run for run in runs_of(root, case.files) if engine_of(run) is not None]
+    assert runs, "no engine was found"
+    verdicts = judge(runs[0], all_checks())
+    assert AUDIT is not None
+    scored = score(AUDIT, verdicts)
+    assert scored is not None
+    items = {item.id: item for category in scored.categories for item in category.items}
+    return items[case.item], verdicts
+
+
+def shown(case: Case, item: ScoredItem) -> str:
+    """What the item rests on: its evidence, and the lines where that stands."""
+    text = ""
+    for evidence in item.evidence:
+        text += evidence.text
+        if evidence.location is not None:
+            lines = case.files[evidence.location.path].splitlines()
+            text += lines[evidence.location.line - 1]
+    return text
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=[f"{number}-{case.id}" for number, case in enumerate(CASES)]
+)
+def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
+    item, verdicts = judged(tmp_path, case)
+    assert item.status is case.status, item.current.en
+    assert item.evidence or case.status is not ON
+    assert item.current.en or case.status is OFF  # an alternative of what is on
+    if case.shows:
+        assert case.shows in shown(case, item)
+    if case.writes:
+        serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
+        changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
+        assert any(case.writes in text for text in changes)
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_on_advised_and_inapplicable_in_two_front_ends(name: str) -> None:
+    fronts: dict[str, set[str]] = {}
+    for case in CASES:
+        if case.item == name:
+            fronts.setdefault(case.status.value, set()).add(case.front)
+    wanted = {ON: 2}
+    if name not in ALWAYS:
+        wanted[NA] = 2
+    if name in NEVER_ADVISED:
+        wanted[OFF] = 0 if name == "block-size" else 1 if name == "yaml-config" else 2
+        assert ADVISED.value not in fronts
+    else:
+        found = fronts.get(ADVISED.value, set()) | fronts.get(PARTLY.value, set())
+        assert len(found) >= 2, f"{name}: {fronts}"
+    for status, count in wanted.items():
+        assert len(fronts.get(status.value, ())) >= count, f"{name} {status.value}: {fronts}"
+
+
+def test_every_item_has_cases_and_no_case_is_of_another() -> None:
+    assert {case.item for case in CASES} == set(ITEMS)
+    assert set(NEVER_ADVISED) <= set(ITEMS)
+
+
+def test_points_of_a_category_add_up_to_its_maximum() -> None:
+    assert AUDIT is not None
+    for category in AUDIT.categories:
+        groups: dict[str, float] = {}
+        for check in all_checks():
+            for item in check.items:
+                if (item.audit, item.category) == ("vllm", category.id):
+                    key = item.group or item.id
+                    groups[key] = max(groups.get(key, 0.0), item.points)
+        assert sum(groups.values()) == category.maximum, category.id
+
+
+def audited(root: Path, files: Mapping[str, str]) -> ScoredAudit:
+    """vLLM's audit of a project's first engine."""
+    run = next(run for run in runs_of(root, files) if engine_of(run) is not None)
+    assert AUDIT is not None
+    scored = score(AUDIT, judge(run, all_checks()))
+    assert scored is not None
+    return scored
+
+
+def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:
+    return {entry.category.id: entry.score for entry in scored.categories}
+
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+
+
+def test_the_total_of_a_server_with_much_switched_off(tmp_path: Path) -> None:
+    files = {
+        name: (FIXTURES / "vllm_serve" / name).read_text(encoding="utf-8")
+        for name in ("Dockerfile", "serve.sh")
+    }
+    scored = audited(tmp_path, files)
+    # A: V1 0.5, the rest lies behind enforce_eager; B: half of the share 0.75, length 1.5,
+    # block 0.5 (A100: no FP8; 0.9.2 offloads nothing); C: TP 1.5; E: chunks 1.5, tokens 1,
+    # sequences 1; F: 2; J: tokenizer 1, workers 0.5, statistics 1.
+    points = {"A": 0.5, "B": 2.75, "C": 1.5, "D": 0, "E": 3.5, "F": 2, "G": 0, "H": None, "I": 0}
+    assert by_category(scored) == {**points, "J": 2.5}
+    # Level 1.5, graphs 1.5, compilation 1, share 0.75, prefixes 1.5.
+    assert (scored.earned, scored.lost) == (12.75, 6.25)
+    # 52 without the 7 of H; 12.75 / 19.
+    assert (scored.score, scored.maximum, scored.attainment) == (12.75, 45, 0.67)
+
+
+_EXPERTS = """\
+#!/bin/bash
+#SBATCH --gres=gpu:h200:8
+vllm serve deepseek-ai/DeepSeek-R1 \\
+    --data-parallel-size 8 \\
+    --enable-expert-parallel \\
+    --max-model-len 32768 \\
+    --kv-cache-dtype fp8 \\
+    --speculative-config '{"method": "mtp", "num_speculative_tokens": 1}'
+"""
+
+
+def test_the_total_of_experts_over_eight_gpus(tmp_path: Path) -> None:
+    scored = audited(tmp_path, {"serve.sh": _EXPERTS, "requirements.txt": "vllm==0.33.0\n"})
+    # A: all 5 by default; B: share, length, FP8 cache 1.5 each, block 0.5; C: copies 1, experts
+    # 1; D: the checkpoint is in FP8, 4; E: all but the limits for long prompts, 5; F: all 4;
+    # G: MTP 3; I: an API server a copy 1; J: 1 + 0.5 + 1.
+    points = {"A": 5, "B": 5, "C": 2, "D": 4, "E": 5, "F": 4, "G": 3, "H": None, "I": 1, "J": 2.5}
+    assert by_category(scored) == points
+    assert (scored.score, scored.maximum, scored.attainment) == (31.5, 45, 1.0)
+
+
+def test_the_total_of_an_engine_that_samples_for_trl(tmp_path: Path) -> None:
+    scored = audited(tmp_path, TRAINED)
+    # A: 5; B: TRL's share of 0.3 1.5, block 0.5; E: 5; F: 2; H: weights in process 1.5,
+    # colocated 1; J: tokenizer 1.
+    points = {"A": 5, "B": 2, "C": 0, "D": 0, "E": 5, "F": 2, "G": 0, "H": 2.5, "I": 0, "J": 1}
+    assert by_category(scored) == points
+    # The engine does not sleep: 2.
+    assert (scored.score, scored.lost) == (17.5, 2)
+    assert (scored.maximum, scored.attainment) == (52, 0.9)
