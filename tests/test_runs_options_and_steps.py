@@ -335,3 +335,43 @@ def test_accelerate_and_the_program_s_own_ways_may_differ(
     run = run_of({"train.py": text}, "accelerate launch --num_processes 2 train.py")
     assert _value(run, "precision") == precision
     assert _value(run, "gradient_accumulation_steps") == steps
+
+
+# --- runs that are asked about -----------------------------------------------------------------
+
+SMALL = """\
+import torch
+from torch.utils.data import DataLoader
+from torchvision import models
+
+model = models.resnet18().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in DataLoader(data, batch_size=7):
+    model(batch).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "launch", ["python -m recipe.dapo.main_dapo data.size=3", "bash scripts/go.sh"]
+)
+def test_another_script_does_not_stand_for_what_is_asked_about(
+    run_of: MakeRun, launch: str
+) -> None:
+    script = "#!/bin/bash\npython -m recipe.dapo.main_dapo data.size=3\n"
+    files = {"sft/train.py": SMALL, "scripts/go.sh": script}
+    run = run_of(files, launch)
+    assert run.entry != "sft/train.py"
+    assert _value(run, "micro_batch_size") == "unknown"
+    assert _value(run_of(files, "python sft/train.py"), "micro_batch_size") == 7
+
+
+def test_a_package_in_a_folder_of_its_own_is_imported(run_of: MakeRun) -> None:
+    files = {
+        "scripts/train.py": "from kit.training.loop import train\n\ntrain()\n",
+        "package/setup.py": "from setuptools import setup\nsetup(name='kit')\n",
+        "package/kit/training/loop.py": SMALL.replace("for batch", "def train():\n  for batch", 1)
+        .replace("    model(batch)", "      model(batch)")
+        .replace("    optimizer.step", "      optimizer.step"),
+    }
+    assert _value(run_of(files, "python scripts/train.py"), "micro_batch_size") == 7

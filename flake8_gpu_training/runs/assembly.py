@@ -245,7 +245,7 @@ class Assembly:
 
         A program that is not in the project counts when its launch is what is asked about.
         """
-        guessed = of_training(launch)
+        guessed = of_training(launch, is_asked)
         if guessed is None or launch.program or launch.script is None:
             return []
         path = self.reach.script(launch.script, launch.is_module, launch.command)

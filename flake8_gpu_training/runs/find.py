@@ -283,7 +283,11 @@ class _Finder:
             launch = read_launch(command) or self._installed(command)
             if launch is None:
                 within = self._of_script(runs, command)
-                started += [within] if within is not None else []
+                made = (
+                    [within] if within is not None else self._unrecognised_in(command, bool(runs))
+                )
+                added += made if within is None else []
+                started += made[:1]
                 continue
             same = [run for run in runs if run.command and _same(run.command, command)]
             if same:
@@ -292,7 +296,7 @@ class _Finder:
                 continue
             origins = Origins(script=line if command.location.path != LAUNCH_PATH else None)
             made = self.assembly.of_launch(launch, origins)
-            made = made or self.assembly.of_unrecognised(launch, origins, True)
+            made = made or self._asked(launch, origins, bool(runs))
             added += made
             started += made[:1]
         if not started:
@@ -316,6 +320,27 @@ class _Finder:
             if within:
                 return min(within, key=self._order)
         return None
+
+    def _asked(self, launch: Launch, origins: Origins, is_among: bool) -> list[Run]:
+        """The open run of a launch; of one process only where another would stand for it."""
+        made = self.assembly.of_unrecognised(launch, origins, True)
+        return [run for run in made if is_among or run.launcher.name != "python"]
+
+    def _unrecognised_in(self, command: Command, is_among: bool) -> list[Run]:
+        """The open run of the first training that a script starts, when nobody recognised any."""
+        paths = {
+            self.project.find(word.text, "", command.directory) or word.text
+            for word in command.words
+            if known(word.value) and not word.text.startswith("-")
+        }
+        for found in self.commands:
+            launch = read_launch(found.command)
+            if launch is None or found.command.location.path not in paths:
+                continue
+            made = self._asked(launch, found.origins, is_among)
+            if made:
+                return made[:1]
+        return []
 
     def _order(self, run: Run) -> tuple[Any, ...]:
         """Least is the run that stands for the project.

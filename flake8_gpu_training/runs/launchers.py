@@ -240,11 +240,18 @@ def of_recipe(launch: Launch) -> Optional[Launch]:
 _TRAIN_SCRIPT = re.compile(r"(?:.*/)?src/train\.py")
 
 
-def of_training(launch: Launch) -> Optional[Launch]:
-    """A launch of several processes whose program nobody recognised, told by its name to train."""
+_TRAINS = re.compile(r"(?i)train|tun(?:e|ing)|main|run|distil|sft|dpo|grpo|ppo")
+
+
+def of_training(launch: Launch, is_asked: bool = False) -> Optional[Launch]:
+    """A launch of several processes whose program nobody recognised, told by its name to train.
+
+    One that is asked about may be of one process, too.
+    """
     name = launch.script.text if launch.script is not None else ""
     name = name.rpartition(".")[2] if launch.is_module else posixpath.basename(name)
-    if launch.launcher not in _DISTRIBUTED or _OTHER_WORK.search(name):
+    is_one = is_asked and launch.launcher == "python" and _TRAINS.search(name) is not None
+    if (launch.launcher not in _DISTRIBUTED and not is_one) or _OTHER_WORK.search(name):
         return None
     return dataclasses.replace(_known_as(launch, "generic", _TRAIN), is_open=True)
 

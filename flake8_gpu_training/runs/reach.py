@@ -39,6 +39,7 @@ from flake8_gpu_training.sources.signatures import MAX_BYTES, Signatures, signat
 MAX_MODULES = 80
 """Modules that are followed from one script."""
 MAX_HEREDOC = 200_000
+_MAX_HOMES = 8
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json", ".json5", ".jsonc", ".toml")
 _OF_THE_SYSTEM = ("/opt/", "/usr/", "/lib", "/tmp/", "/var/")
 # Names that many files have, of which one elsewhere is likely another.
@@ -290,7 +291,25 @@ class Reach:
             if path in known:
                 return path
             parent = posixpath.dirname(parent)
+        # What ``pip install -e folder`` puts on the path.
+        for root in self._installed if "/" in candidate else ():
+            path = posixpath.join(root, candidate)
+            if path in known:
+                return path
         return None
+
+    @cached_property
+    def _installed(self) -> tuple[str, ...]:
+        """Folders below the project's that can be installed, and their ``src``."""
+        homes = {
+            posixpath.dirname(path)
+            for path in self._paths
+            if posixpath.basename(path) in ("setup.py", "setup.cfg", "pyproject.toml")
+        }
+        found = sorted(
+            home for home in homes if home and not self.project.is_auxiliary(f"{home}/a.py")
+        )
+        return tuple(root for home in found[:_MAX_HOMES] for root in (home, f"{home}/src"))
 
     # --- documents ---
 
