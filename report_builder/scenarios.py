@@ -135,6 +135,36 @@ _SWIFT = (
         length=524288,
     ),
 )
+# For runs of ``megatron sft/pt/rlhf``, in place of the two that spread a model by ZeRO-3.
+_SWIFT_MEGATRON = (
+    _Entry(
+        Text(
+            "30B MoE 模型 LoRA + Megatron 专家并行，8×80 GB",
+            "LoRA of a 30B mixture of experts by Megatron on 8×80 GB",
+        ),
+        (("swift/megatron_moe.yaml", "megatron_moe.yaml"),),
+        "NPROC_PER_NODE=8 megatron sft megatron_moe.yaml",
+        30.5,
+        "Qwen/Qwen3-30B-A3B-Instruct-2507",
+        "lora",
+        8,
+        length=8192,
+        family="b-a",
+    ),
+    _Entry(
+        Text(
+            "14B 模型全参微调 + Megatron 张量并行，8×80 GB",
+            "Full tuning of a 14B model by Megatron with tensor parallelism on 8×80 GB",
+        ),
+        (("swift/megatron_dense.yaml", "megatron_full.yaml"),),
+        "NPROC_PER_NODE=8 megatron sft megatron_full.yaml",
+        14.8,
+        "Qwen/Qwen2.5-14B-Instruct",
+        "full",
+        8,
+        length=8192,
+    ),
+)
 _LLAMAFACTORY = (
     _Entry(
         Text("7–8B 模型 LoRA 微调，单卡 80 GB", "LoRA of a 7–8B model on one 80 GB card"),
@@ -506,6 +536,9 @@ def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
     if run is not None:
         if framework == "hf_trainer" and _method_of_run(run) == "DeepSpeed":
             entries = [_HF_DEEPSPEED if _method(e) == "FSDP" else e for e in entries]
+        if framework == "swift" and run.value("megatron") is True:
+            spread = [entry for entry in entries if "ZeRO-3" in entry.title.en]
+            entries = [*_SWIFT_MEGATRON, *(entry for entry in entries if entry not in spread)]
         entries.sort(key=lambda entry: _distance(run, entry))
     return tuple(_filled(run, entry) for entry in entries)
 
@@ -516,6 +549,8 @@ def _distance(run: Run, entry: _Entry) -> float:
     algorithm = run.value("algorithm", "sft")
     generates = (algorithm in _GENERATING, entry.algorithm in _GENERATING)
     distance += 8 * (generates[0] != generates[1]) + (algorithm != entry.algorithm)
+    if run.framework == "swift":
+        distance += 8 * ((run.value("megatron") is True) != ("megatron " in entry.launch))
     tuning = run.value("tuning")
     if run.kind is RunKind.TRAIN and tuning is not None:
         distance += 4 * ((tuning == "full") != (entry.tuning == "full"))
@@ -586,7 +621,21 @@ def _is_old_swift(run: Run) -> bool:
 
 
 def _in_old_swift(text: Text) -> Text:
-    return Text(*(words.replace("tuner_type:", "train_type:") for words in text))
+    named = Text(*(words.replace("tuner_type:", "train_type:") for words in text))
+    if "micro_batch_size:" not in re.sub(r"per_device_\w+", "", text.en):
+        return named
+    return Text(*(_OF_MEGATRON.sub(lambda m: f"{_FORMER[m[1]]}:", words) for words in named))
+
+
+# Megatron's names before ms-swift 4.
+_FORMER = {
+    "dataloader_num_workers": "num_workers",
+    "logging_steps": "log_interval",
+    "save_steps": "save_interval",
+    "num_train_epochs": "max_epochs",
+    "output_dir": "save",
+}
+_OF_MEGATRON = re.compile(rf"^({'|'.join(_FORMER)}):", re.MULTILINE)
 
 
 def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:

@@ -354,6 +354,7 @@ CASES = (
     _megatron("packing", ON, packing=True),
     Case("padding-free", ON, {"padding_free": True, **FLASH}),
     Case("padding-free", ADVISED, DPO, ONE, (), RLHF),
+    Case("padding-free", ADVISED, {"lazy_tokenize": True}),
     Case("padding-free", OFF, KTO, ONE, (), RLHF),
     Case("padding-free", NA, {"rlhf_type": "rm"}, ONE, (), RLHF),
     _megatron("padding-free", ON),

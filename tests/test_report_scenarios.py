@@ -150,6 +150,38 @@ def test_a_template_for_one_gpu_is_started_on_all_of_the_run() -> None:
     assert eight.title.zh == "7.6B 模型 LoRA 微调，8×80 GB"
 
 
+def by_megatron(name: str, **practices: Any) -> Run:
+    return run_of(name, 8, megatron=True, **practices)
+
+
+MOE = "Qwen/Qwen3-30B-A3B-Instruct-2507"
+
+
+@pytest.mark.parametrize(
+    ("run", "start"),
+    [
+        (by_megatron(MOE, tuning="lora"), "LoRA of a 30B mixture of experts by Megatron"),
+        (by_megatron("Qwen/Qwen2.5-14B-Instruct", tuning="full"), "Full tuning of a 14.8B model"),
+    ],
+)
+@pytest.mark.parametrize("version", ["4.6.0", "3.12.6"])
+def test_a_run_of_megatron_gets_templates_of_megatron(
+    run: Run, start: str, version: str, tmp_path: Path
+) -> None:
+    found = scenarios(replace(run, versions={"ms-swift": version}), "swift")
+    assert len(found) == 6
+    assert found[0].title.en.startswith(start)
+    assert "megatron sft" in found[1].launch
+    (tmp_path / "requirements.txt").write_text(f"ms-swift=={version}\n")
+    (tmp_path / found[0].files[0].name).write_text(found[0].files[0].text.en, encoding="utf-8")
+    (tmp_path / "run.sh").write_text(f"{found[0].launch}\n")
+    report = build(tmp_path, "x", Options(), lambda step, done, total: None)
+    assert report.primary is not None
+    assert report.primary.value("megatron") is True
+    assert [(entry.code, entry.action.en) for entry in report.recommendations] == []
+    assert {audit.attainment for audit in report.audits} == {1.0}
+
+
 def test_a_run_of_ms_swift_3_gets_the_names_of_ms_swift_3() -> None:
     new = scenarios(run_of(tuning="lora"), "swift")[0]
     old = scenarios(replace(run_of(tuning="lora"), versions={"ms-swift": "3.12.6"}), "swift")[0]

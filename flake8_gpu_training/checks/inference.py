@@ -33,7 +33,7 @@ from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, number, version_of
 from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import PlaceKind, Run
 
 _NO_ROLLOUT = Text("训练中不生成回答", "the run generates no completions")
 _NO_ENGINE = Text("未使用 vLLM 生成", "completions do not come from vLLM")
@@ -52,6 +52,8 @@ def _of_rollout(judge: Judge) -> Judge:
     @of_training(alone=True)
     def judged(run: Run) -> Judgement:
         how = algorithm(run)
+        if how is None and _names_no_algorithm(run):
+            return cannot_apply(_NO_ROLLOUT)
         if how is None:
             return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
         if how not in ROLLOUT or run.framework not in ("swift", "hf_trainer"):
@@ -59,6 +61,12 @@ def _of_rollout(judge: Judge) -> Judge:
         return judge(run)
 
     return judged
+
+
+def _names_no_algorithm(run: Run) -> bool:
+    """Whether a file of ms-swift's parameters alone trains by sft, pt or, the default, DPO."""
+    named = "rlhf_type" in run.settings or run.is_open
+    return run.framework == "swift" and run.place.kind is not PlaceKind.PYTHON and not named
 
 
 def _of_vllm(judge: Judge) -> Judge:

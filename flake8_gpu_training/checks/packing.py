@@ -202,15 +202,24 @@ def _flattens_pairs(run: Run) -> bool:
     return run.framework == "swift" and algorithm(run) == "dpo" and recent and not fused
 
 
+_PADDED_PAIRS = Text("偏好样本按批内最长者填充", "pairs are padded to the longest of their batch")
+_PADDED_SAMPLES = Text("样本按批内最长者填充", "samples are padded to the longest of their batch")
+
+
 def _flatten_pairs(run: Run) -> Judgement:
+    padded = "the chosen and rejected answers of a batch are padded to the longest of them"
+    return _flattened(run, _PADDED_PAIRS, padded)
+
+
+def _flattened(run: Run, current: Text, padded: str) -> Judgement:
+    """The advice for what ms-swift does not pack: pairs, and samples tokenised late."""
     wanted: dict[str, Any] = {"padding_free": True}
     if text(run, "attention") not in _FLASH:
         wanted["attention"] = "flash_attention_2"
     return advise(
         run,
-        "the chosen and rejected answers of a batch are padded to the longest of them; flattened "
-        "into one row they are not (needs a flash kernel, attn_impl)",
-        Text("偏好样本按批内最长者填充", "pairs are padded to the longest of their batch"),
+        f"{padded}; flattened into one row they are not (needs a flash kernel, attn_impl)",
+        current,
         Text(
             "启用 padding_free（需 Flash Attention），批次展平后没有填充",
             "turn on padding_free (needs flash attention): batches are flattened",
@@ -255,6 +264,8 @@ def _takes_packing(run: Run) -> bool:
 def _pack(run: Run, setting: Setting) -> Judgement:
     wanted: dict[str, Any] = {"packing": True}
     needs = ""
+    if run.framework == "swift" and is_on(parameter(run, "lazy_tokenize")):
+        return _flattened(run, _PADDED_SAMPLES, "samples are padded to the longest of their batch")
     if run.framework == "swift" and text(run, "attention") not in _FLASH:
         wanted["attention"] = "flash_attention_2"
         needs = " (packing needs a flash kernel, attn_impl)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.runs.model import Run
 from report_builder.trees.base import (
     branch,
     is_packed,
@@ -13,6 +14,20 @@ from report_builder.trees.base import (
 )
 
 _LONG = longer_than(131_072)
+
+
+def _by_megatron(run: Run) -> bool:
+    return run.value("megatron") is True
+
+
+def _long_unscaled(run: Run) -> bool:
+    return _LONG(run) and run.setting("rope_scaling") is None
+
+
+def _long_unpacked(run: Run) -> bool:
+    moved = run.value("offload_param") not in (None, "none") and is_packed(run)
+    return _LONG(run) and not moved and run.value("megatron") is not True
+
 
 SWIFT = (
     branch(
@@ -63,8 +78,8 @@ SWIFT = (
             "attn_impl 已启用 flash_attn？",
             "attn_impl is flash_attn?",
             branch(
-                "否 → 设置 --attn_impl flash_attn",
-                "no → --attn_impl flash_attn",
+                "否 → 设置 --attn_impl flash_attn（Megatron：--attention_backend flash）",
+                "no → --attn_impl flash_attn (Megatron: --attention_backend flash)",
                 advises=("flash-attention-2", "flash-attention-3"),
             ),
             branch("是 → 继续", "yes → go on", holds=uses_flash_attention),
@@ -93,16 +108,22 @@ SWIFT = (
             "多卡训练？",
             "several GPUs?",
             branch(
-                "LoRA → --deepspeed zero2",
-                "LoRA → --deepspeed zero2",
-                advises=("zero2",),
+                "LoRA → --deepspeed zero2（权重放不下单卡时 zero3）",
+                "LoRA → --deepspeed zero2 (zero3 where the weights exceed a GPU)",
+                advises=("zero2", "zero3"),
                 holds=not_tuned_fully,
             ),
             branch(
-                "全参 → --deepspeed zero3",
-                "full → --deepspeed zero3",
-                advises=("zero3",),
+                "全参 → --deepspeed zero3（放得下时 zero2）",
+                "full → --deepspeed zero3 (zero2 where that fits)",
+                advises=("zero2", "zero3"),
                 holds=tuned_fully,
+            ),
+            branch(
+                "megatron 张量并行 → --sequence_parallel true",
+                "megatron with tensor parallelism → --sequence_parallel true",
+                advises=("sequence-parallel",),
+                holds=_by_megatron,
             ),
         ),
         branch(
@@ -119,12 +140,17 @@ SWIFT = (
     branch(
         "超长序列（>128K）？",
         "Very long sequences (>128K)?",
-        branch("启用 --sequence_parallel_size N", "--sequence_parallel_size N", holds=_LONG),
-        branch("配合 --rope_scaling yarn", "with --rope_scaling yarn", holds=_LONG),
+        branch(
+            "启用 --sequence_parallel_size N（Megatron：--context_parallel_size N）",
+            "--sequence_parallel_size N (Megatron: --context_parallel_size N)",
+            advises=("sequence-parallel",),
+            holds=_LONG,
+        ),
+        branch("配合 --rope_scaling yarn", "with --rope_scaling yarn", holds=_long_unscaled),
         branch(
             "--deepspeed zero3_offload + --packing true",
             "--deepspeed zero3_offload, packing",
-            holds=_LONG,
+            holds=_long_unpacked,
         ),
     ),
 )
