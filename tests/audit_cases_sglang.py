@@ -257,6 +257,7 @@ def _cache() -> Iterator[Case]:
     yield from of(chunked, NA, {"tp_size": 8, "attention_backend": "triton"}, model=LATENT)
     yield from of("max-total-tokens", ON, {"max_total_tokens": 65536}, "65536")
     yield from of("max-total-tokens", OFF, {})
+    yield Case("max-total-tokens", NA, "router", router({}))
     yield from of("cpu-offload", ON, {"cpu_offload_gb": 16}, "16")
     yield from of("cpu-offload", OFF, {})
     yield from of("cpu-offload", NA, {}, pin="0.3.0")
@@ -370,7 +371,7 @@ def _serving() -> Iterator[Case]:
     yield from of("metrics", ON, {"enable_metrics": True}, "metrics", fronts="flags yaml pod")
     yield from of("metrics", OFF, {}, fronts=SERVED)
     yield from of("metrics", ADVISED, {}, writes="--enable-metrics", fronts="pod")
-    yield from of("metrics", NA, {}, fronts="python")
+    yield from of("metrics", NA, {}, fronts="python verl")
     yield from of("watchdog", ON, {}, "watchdog_timeout=300")
     yield from of("watchdog", OFF, {"watchdog_timeout": 1000000}, "1000000")
     yield from of("watchdog", NA, {}, pin="0.3.0")
@@ -404,5 +405,236 @@ def _environment() -> Iterator[Case]:
     yield Case(near, NA, "router", router({}))
 
 
-CASES = (*_compute(), *_cache(), *_parallel(), *_rlhf(), *_serving(), *_environment())
-assert PARTLY  # for the items that other checks serve as well
+def _graphs() -> Iterator[Case]:
+    item = "cuda-graph-max-bs"
+    yield from of(item, ON, {}, "cuda_graph_max_bs")
+    yield from of(item, ON, {"cuda_graph_max_bs_decode": 256}, "256")
+    yield from of(item, ON, {"cuda_graph_max_bs": 64}, "64", pin="0.5.3")
+    yield from of(
+        item, ADVISED, {"disable_cuda_graph": True}, "disable", fronts="flags yaml python"
+    )
+    small = {"max_running_requests": 128, "cuda_graph_max_bs_decode": 16}
+    yield from of(item, PARTLY, small, "16", "128")
+    apart = {"disaggregation_mode": "prefill"}
+    yield from of(item, NA, apart, fronts=SERVED)
+    yield from of("torch-compile", ON, {"enable_torch_compile": True}, "compile")
+    yield from of("torch-compile", OFF, {})
+    yield Case("torch-compile", NA, "router", router({}))
+
+
+def _memory() -> Iterator[Case]:
+    share = "mem-fraction-static"
+    yield from of(share, ON, {}, "mem_fraction_static")
+    yield from of(share, ON, {"mem_fraction_static": 0.9}, "0.9")
+    yield from of(share, ON, {"mem_fraction_static": 0.5}, "0.5", fronts="sampled")
+    yield from of(share, PARTLY, {"mem_fraction_static": 0.9}, "0.9", "0.6", fronts="sampled")
+    lent = {"mem_fraction_static": 0.85, "enable_memory_saver": True}
+    yield from of(share, ON, lent, "0.85", fronts="sampled")
+    greedy = f"{_FREE}=False actor_rollout_ref.rollout.gpu_memory_utilization=0.9 trainer.nnodes"
+    kept = {"run.sh": verl({})["run.sh"].replace("trainer.nnodes", greedy)}
+    yield Case(share, PARTLY, "verl", kept, "0.9", "gpu_memory_utilization=0.6")
+    yield Case(share, NA, "router", router({}))
+    yield from of("context-length", ON, {"context_length": 8192}, "8192")
+    yield from of("context-length", OFF, {})
+    yield Case("context-length", NA, "router", router({}))
+    kind = "kv-cache-dtype"
+    yield from of(kind, ON, {"kv_cache_dtype": "fp8_e4m3"}, "fp8_e4m3")
+    yield from of(kind, OFF, {})
+    yield from of(kind, NA, {}, gpus=A100)
+    chunks = "chunked-prefill-size"
+    yield from of(chunks, ON, {}, "chunked_prefill_size")
+    yield from of(chunks, ON, {"chunked_prefill_size": 4096}, "4096")
+    yield from of(chunks, ADVISED, {"chunked_prefill_size": -1}, "-1", "8192")
+    yield Case(chunks, NA, "router", router({}))
+    running = "max-running-requests"
+    yield from of(running, ON, {}, "max_running_requests")
+    yield from of(running, ON, {"max_running_requests": 128}, "128")
+    yield from of(running, OFF, {"max_running_requests": 1}, "1")
+    yield Case(running, NA, "router", router({}))
+    yield from of("hicache", ON, {"enable_hierarchical_cache": True}, "hier")
+    yield from of("hicache", OFF, {})
+    yield from of("hicache", NA, {"disable_radix_cache": True})
+    yield from of("hicache", NA, {}, pin="0.4.0")
+
+
+def _prefixes() -> Iterator[Case]:
+    radix = "radix-cache"
+    yield from of(radix, ON, {}, "disable_radix_cache=False")
+    yield from of(radix, ADVISED, {"disable_radix_cache": True}, "radix")
+    yield from of(radix, ADVISED, {"disable_radix_cache": True}, "radix", fronts="sampled")
+    yield from of(radix, NA, {"disaggregation_mode": "decode"}, fronts=SERVED)
+    yield from of(radix, OFF, {"disable_radix_cache": True}, model="Qwen/Qwen3-Embedding-8B")
+    yield from of("page-size", ON, {"page_size": 64}, "64")
+    yield from of("page-size", OFF, {})
+    yield from of("page-size", NA, {}, pin="0.4.3")
+
+
+def _groups() -> Iterator[Case]:
+    tensor, copied = "tensor-parallel", "data-parallel"
+    yield from of(tensor, ON, {"tp_size": 4}, "tp", model=LARGE)
+    yield from of(tensor, OFF, {})
+    yield from of(tensor, NA, {}, gpus=ONE)
+    yield from of(copied, ON, {"dp_size": 2}, "dp")
+    yield from of(copied, ON, SPREAD, "attn_dp", model=LATENT)
+    yield from of(copied, OFF, {})
+    yield from of(copied, NA, {}, gpus=ONE)
+    yield from of("pipeline-parallel", ON, {"pp_size": 2}, "pp", model=LARGE)
+    yield from of("pipeline-parallel", OFF, {})
+    yield from of("pipeline-parallel", NA, {}, gpus=ONE)
+    experts = "expert-parallel"
+    yield from of(experts, ON, SPREAD, "deepep", model=LATENT)
+    yield from of(experts, ON, {"tp_size": 8, "ep_size": 8}, "ep", model=MIXTURE)
+    nodes = {name: value for name, value in NODES.items() if name != "moe_a2a_backend"}
+    yield from of(experts, ADVISED, nodes, writes="deepep", model=LATENT, gpus=H200)
+    yield from of(experts, OFF, {"tp_size": 8}, model=MIXTURE)
+    yield from of(experts, NA, {"tp_size": 8}, model=LARGE)
+
+
+def _weights() -> Iterator[Case]:
+    yield from of("fp8-online", ON, {"quantization": "fp8"}, "fp8")
+    yield from of("fp8-online", ADVISED, {}, writes="fp8", fronts=SERVED)
+    yield from of("fp8-online", OFF, {}, fronts="python")
+    yield from of("fp8-online", OFF, {}, gpus=A100)
+    yield from of("prequantized", ON, {}, "Qwen3-8B-FP8", model=QWEN_FP8)
+    yield from of("prequantized", ON, {"tp_size": 8}, "DeepSeek-V3", model=LATENT)
+    for item, name in (
+        ("awq-gptq-marlin", "awq_marlin"),
+        ("bitsandbytes", "bitsandbytes"),
+        ("modelopt", "modelopt_fp4"),
+        ("moe-wna16", "moe_wna16"),
+    ):
+        yield from of(item, ON, {"quantization": name}, name)
+        yield from of(item, OFF, {"quantization": "fp8"})
+    yield from of("awq-gptq-marlin", ON, {}, "AWQ", model="Qwen/Qwen3-8B-AWQ", gpus=SMALL)
+    yield from of("torchao", ON, {"torchao_config": "int4wo-128"}, "int4wo", pin="0.4.6")
+    yield from of("torchao", OFF, {"quantization": "fp8"})
+    yield from of("prequantized", OFF, {"quantization": "fp8"})
+    for item in ("fp8-online", "prequantized", "awq-gptq-marlin", "bitsandbytes", "modelopt"):
+        yield Case(item, NA, "router", router({}))
+    for item in ("torchao", "moe-wna16"):
+        yield Case(item, NA, "router", router({}))
+
+
+def _attention() -> Iterator[Case]:
+    heads, latent, sparse, third = "mha-backend", "mla-backend", "dsa-backend", "fa3-kernel"
+    yield from of(heads, ON, {}, "attention_backend=fa3")
+    yield from of(heads, ON, {}, "attention_backend=flashinfer", gpus=A100)
+    yield from of(heads, ON, {"attention_backend": "triton"}, "triton", gpus=A100)
+    yield from of(heads, ADVISED, {"attention_backend": "torch_native"}, "torch_native")
+    yield from of(heads, NA, {"tp_size": 8}, model=LATENT)
+    yield from of(latent, ON, {"tp_size": 8}, "attention_backend=fa3", model=LATENT)
+    flashmla = {"tp_size": 8, "attention_backend": "flashmla"}
+    yield from of(latent, ON, flashmla, "flashmla", model=LATENT)
+    yield from of(latent, OFF, {"tp_size": 8, "disable_mla": True}, model=LATENT, pin="0.4.3")
+    yield from of(latent, NA, {})
+    yield from of(sparse, ON, {"tp_size": 8}, "DSA", model=SPARSE)
+    chosen = {"tp_size": 8, "dsa_prefill_backend": "flashmla_sparse"}
+    yield from of(sparse, ON, chosen, "flashmla_sparse", model=SPARSE)
+    yield from of(sparse, OFF, {})
+    yield from of(sparse, NA, {"tp_size": 8}, model=LATENT)
+    yield from of(third, ON, {}, "attention_backend=fa3")
+    yield from of(third, ON, {"attention_backend": "fa3"}, "fa3")
+    yield from of(third, ADVISED, {"attention_backend": "triton"}, "triton")
+    exact = {"attention_backend": "triton", "enable_deterministic_inference": True}
+    yield from of(third, OFF, exact, "triton")
+    yield from of(third, NA, {}, gpus=A100)
+    yield from of(third, NA, {}, pin="0.4.3")
+
+
+def _drafts() -> Iterator[Case]:
+    head = {"speculative_draft_model_path": "a/b"}
+    for item, name, more in (
+        ("eagle3", "EAGLE3", head),
+        ("eagle2", "EAGLE", head),
+        ("standalone", "STANDALONE", head),
+        ("ngram", "NGRAM", {}),
+    ):
+        yield from of(item, ON, {"speculative_algorithm": name, **more}, name)
+        yield from of(item, OFF, {})
+        yield from of(item, NA, {}, pin="0.3.0")
+    glm = "zai-org/GLM-4.5-Air"
+    own = {"tp_size": 8, "speculative_algorithm": "EAGLE"}
+    yield from of("mtp", ON, own, "EAGLE", model=glm)
+    yield from of("mtp", ON, {**own, "speculative_algorithm": "NEXTN"}, "NEXTN", model=LATENT)
+    yield from of("mtp", ADVISED, {"tp_size": 8}, writes="num", model=glm, fronts=SERVED)
+    yield from of("mtp", OFF, {"tp_size": 8}, model=glm, fronts="python")
+    yield from of("mtp", OFF, {})
+    yield from of("mtp", NA, {}, pin="0.3.0")
+
+
+_TRAINS = "    engine.release_memory_occupation()\n"
+
+
+def _rollouts() -> Iterator[Case]:
+    saver = "memory-saver"
+    yield from of(saver, ON, {"enable_memory_saver": True}, "memory_saver", fronts="sampled")
+    yield Case(saver, ADVISED, "python", sampled({}, _TRAINS), "", "enable_memory_saver=True")
+    yield from of(saver, ON, {}, "free_cache_engine", fronts="verl")
+    kept = {"run.sh": verl({})["run.sh"].replace("trainer.nnodes", f"{_FREE}=False trainer.nnodes")}
+    yield Case(saver, ADVISED, "verl", kept, _FREE, _FREE)
+    yield from of(saver, NA, {})
+    by = {
+        "weights-from-tensor": "update_weights_from_tensor",
+        "weights-from-disk": "update_weights_from_disk",
+        "weights-from-distributed": "update_weights_from_distributed",
+    }
+    for item, method in by.items():
+        call = f"    engine.{method}(weights)\n"
+        yield Case(item, ON, "python", python({}, more=call), method)
+        yield from of(item, NA, {})
+    yield from of("weights-from-tensor", ON, {}, "verl", fronts="verl")
+    yield from of("weights-from-disk", OFF, {}, fronts="verl sampled")
+    yield from of("weights-from-distributed", OFF, {}, fronts="verl sampled")
+    other = "    engine.update_weights_from_disk(path)\n"
+    yield Case("weights-from-tensor", OFF, "python", python({}, more=other))
+
+
+_FREE = "actor_rollout_ref.rollout.free_cache_engine"
+
+
+def _production() -> Iterator[Case]:
+    apart = "pd-disaggregation"
+    yield from of(apart, ON, {"disaggregation_mode": "prefill"}, "prefill", fronts=SERVED)
+    yield Case(apart, ON, "router", router({"pd_disaggregation": True}), "pd-dis")
+    yield from of(apart, OFF, {}, fronts=SERVED)
+    yield from of(apart, NA, {}, fronts="python verl")
+    adapters = "lora-serving"
+    yield from of(adapters, ON, {"lora_paths": "a=b/c", "max_lora_rank": 16}, "lora")
+    yield from of(adapters, OFF, {})
+    yield from of(adapters, NA, {}, pin="0.3.0")
+    yield Case("yaml-config", ON, "yaml", config({}), "serve.yaml")
+    yield Case("yaml-config", ON, "pod", {**pod({"config": "/etc/serve.yaml"})}, "config")
+    yield from of("yaml-config", OFF, {}, fronts="flags pod")
+    yield from of("yaml-config", NA, {}, fronts="python verl")
+    usage = "token-usage-monitoring"
+    yield from of(usage, ON, {}, "decode_log_interval=40", fronts=SERVED)
+    yield from of(usage, ON, {"enable_metrics": True}, "metrics")
+    yield from of(usage, ON, {"log_level": "info"}, "decode_log_interval", fronts="python")
+    yield from of(usage, OFF, {"log_level": "error"}, "error")
+    yield from of(usage, OFF, {}, fronts="python")
+    yield Case(usage, NA, "router", router({}))
+    cores = {"serve.sh": flags({"tp_size": 8})["serve.sh"]}
+    few = cores["serve.sh"].replace("bash\n", "bash\n#SBATCH --cpus-per-task=4\n", 1)
+    many = few.replace("=4", "=64")
+    yield Case("cpu-cores", ADVISED, "slurm", {"serve.sh": few}, "cpus-per-task")
+    yield Case("cpu-cores", ON, "slurm", {"serve.sh": many}, "cpus-per-task")
+    yield Case("cpu-cores", NA, "router", router({}))
+
+
+CASES = (
+    *_compute(),
+    *_graphs(),
+    *_memory(),
+    *_cache(),
+    *_prefixes(),
+    *_parallel(),
+    *_groups(),
+    *_weights(),
+    *_attention(),
+    *_drafts(),
+    *_rlhf(),
+    *_rollouts(),
+    *_serving(),
+    *_production(),
+    *_environment(),
+)

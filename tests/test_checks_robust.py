@@ -99,7 +99,7 @@ def test_no_check_raises(seed: int) -> None:
             assert check.impact.source or check.impact.note.en, check.code
 
 
-@pytest.mark.parametrize("audit", ["general", "swift", "transformers"])
+@pytest.mark.parametrize("audit", ["general", "swift", "transformers", "sglang"])
 def test_every_item_of_the_audit_is_served(audit: str) -> None:
     listed = audit_of(audit)
     assert listed is not None
@@ -108,7 +108,7 @@ def test_every_item_of_the_audit_is_served(audit: str) -> None:
         assert {item.id for item in items_of(audit, category.id)} == wanted, category.id
 
 
-@pytest.mark.parametrize("audit", ["general", "swift", "transformers"])
+@pytest.mark.parametrize("audit", ["general", "swift", "transformers", "sglang"])
 def test_the_best_run_earns_each_category_exactly(audit: str) -> None:
     listed = audit_of(audit)
     assert listed is not None

@@ -405,3 +405,14 @@ def test_rollouts_of_verl_release_their_memory_by_default(tmp_path: Path) -> Non
 def test_a_router_may_start_its_servers(module: str, mode: Mode, tmp_path: Path) -> None:
     command = f"python -m {module} --model-path {QWEN} --dp-size 2 --router-policy random\n"
     assert engine(tmp_path, {"run.sh": command}).mode is mode
+
+
+@pytest.mark.parametrize("pin", ["0.3.6.post3", "0.4.6", "0.5.3", "0.5.23"])
+@pytest.mark.parametrize("flag", ["--tp", "--tp-size", "--tensor-parallel-size"])
+def test_every_way_to_write_the_ranks_of_sglang_is_read(
+    flag: str, pin: str, tmp_path: Path
+) -> None:
+    command = f"python -m sglang.launch_server --model-path {QWEN} {flag} 4\n"
+    found = engine(tmp_path, {"run.sh": command, "requirements.txt": f"sglang=={pin}\n"})
+    assert found.option("tp_size").value == 4
+    assert found.takes("dp_size")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from audit_cases import ON, Case
+from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
 from audit_cases_sglang import CASES
 from checks_support import runs_of
 
+from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.audits import audit_of
 from report_builder.scoring import ScoredItem, score
@@ -55,3 +58,90 @@ def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
         serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
         changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
         assert any(case.writes in text for text in changes), changes
+
+
+TEMPLATES = Path(__file__).resolve().parent.parent / "report_builder/templates/scenarios/sglang"
+NEEDS = {
+    "serve_moe.sh": "0.4.10.post2",  # moe_a2a_backend
+    "serve_eagle.sh": "0.4.6",
+    "rollout_colocate.py.txt": "0.4.3",
+}
+"""The first release read that has what the template asks for."""
+_GIVEN = re.compile(r"^\s+--(?!router-)([\w-]+)|^\s{12}(\w+)=", re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=lambda path: path.name)
+def test_templates_are_taken_by_the_releases_that_they_are_for(path: Path) -> None:
+    table = table_of("sglang")
+    assert table is not None
+    text = path.read_text(encoding="utf-8")
+    group = "engine" if path.name.endswith(".py.txt") else "serve"
+    names = [(flag or keyword).replace("-", "_") for flag, keyword in _GIVEN.findall(text)]
+    assert names or path.name == "sync_weights.py.txt"
+    first = table.versions.index(NEEDS.get(path.name, "0.3.6.post3"))
+    releases = table.versions[first:]
+    assert len(releases) >= 4
+    for release in releases:
+        known = {
+            written
+            for name, parameter in table.parameters(group, release).items()
+            for written in (name, *parameter.aliases)
+        }
+        unknown = [n for n in names if n not in known and n != "model_path"]
+        assert unknown == [], release
+
+
+_OPTIONAL = "a server may do without it: whether it helps shows in the run"
+_ONE_OF = "one of a group, of which another is advised"
+NEVER_ADVISED = {
+    **dict.fromkeys(
+        """
+        torch-compile single-batch-overlap continuous-decode-steps fp8-gemm max-total-tokens
+        context-length kv-cache-dtype max-running-requests hicache cpu-offload eviction-policy
+        schedule-policy-lpm page-size tensor-parallel data-parallel pipeline-parallel multi-node
+        nvls symmetric-memory mla-backend dsa-backend hybrid-backend spec-v2 pause-generation
+        deterministic-inference cpu-weight-backup remote-fork pd-disaggregation lora-serving
+        yaml-config watchdog hisparse schedule-conservativeness container-affinity
+        token-usage-monitoring max-new-tokens-clip
+        """.split(),  # noqa: SIM905
+        _OPTIONAL,
+    ),
+    **dict.fromkeys(
+        """
+        prequantized awq-gptq-marlin bitsandbytes modelopt torchao moe-wna16 eagle3 eagle2
+        standalone ngram weights-from-disk weights-from-tensor weights-from-distributed
+        """.split(),  # noqa: SIM905
+        _ONE_OF,
+    ),
+}
+"""Items that are never recommended, and why; they are shown disabled instead."""
+NEVER_OFF = {"fp8-gemm", "eviction-policy", "multi-node", "max-new-tokens-clip"}
+"""Of those, what is on wherever it applies."""
+IN_PROGRAMS = {"pause-generation", "cpu-weight-backup", "shared-memory", "cpu-cores"} | {
+    f"weights-from-{way}" for way in ("disk", "tensor", "distributed")
+}
+"""Items that one front end alone has: calls of a program, words of a container or scheduler."""
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_on_advised_and_inapplicable_in_two_front_ends(name: str) -> None:
+    fronts: dict[Status, set[str]] = {}
+    for case in CASES:
+        if case.item == name:
+            fronts.setdefault(case.status, set()).add(case.front)
+    count = 1 if name in IN_PROGRAMS else 2
+    routed = any(c.item == name and c.front == "router" for c in CASES)
+    assert len(fronts.get(ON, ())) >= count, fronts
+    assert len(fronts.get(NA, ())) >= (1 if routed else count), fronts
+    if name in NEVER_ADVISED:
+        assert ADVISED not in fronts
+        assert name in NEVER_OFF or len(fronts.get(OFF, ())) >= 1, fronts
+    else:
+        advised = fronts.get(ADVISED, set()) | fronts.get(PARTLY, set())
+        assert len(advised) >= (1 if name in (*IN_PROGRAMS, "metrics") else count), fronts
+
+
+def test_every_item_has_cases_and_no_case_is_of_another() -> None:
+    assert {case.item for case in CASES} == set(ITEMS)
+    assert set(NEVER_ADVISED) <= set(ITEMS)
+    assert set(NEVER_ADVISED) >= NEVER_OFF

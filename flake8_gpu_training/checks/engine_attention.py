@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import of_engine, propose, vllm_item
+from flake8_gpu_training.checks import _sglang_sizes
+from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, vllm_item
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
@@ -163,10 +164,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-flash-attention",
         Text("FlashAttention 版本", "Generation of FlashAttention"),
         Priority.LOW,
-        of_engine(vllm=_flash),
+        of_engine(vllm=_flash, sglang=_sglang_sizes.third_generation),
         why="FlashAttention 3 is made for Hopper, 4 for Blackwell; the engine picks the right one.",
         fix="Leave flash_attn_version out.",
-        items=vllm_item("F", "flash-version", 1),
+        items=(*vllm_item("F", "flash-version", 1), *sglang_item("F", "fa3-kernel", 1)),
         impact=by_class(Priority.LOW, _BACKENDS),
         examples=served(
             "--max-model-len 8192",
@@ -182,10 +183,14 @@ CHECKS: tuple[Check, ...] = (
         "engine-attention-backend",
         Text("注意力后端", "Attention backend of the engine"),
         Priority.MEDIUM,
-        of_engine(vllm=_backend),
+        of_engine(vllm=_backend, sglang=_sglang_sizes.backend),
         why="Backends for older GPUs read the KV cache with slower kernels.",
         fix="Leave the backend to the engine.",
-        items=vllm_item("F", "attention-backend", 1),
+        items=(
+            *vllm_item("F", "attention-backend", 1),
+            *sglang_item("F", "mha-backend", 2.5, "backend", "mha"),
+            *sglang_item("F", "dsa-backend", 2.5, "backend", "dsa"),
+        ),
         impact=by_class(Priority.MEDIUM, _BACKENDS),
         examples=served(
             "--max-model-len 8192",
@@ -201,10 +206,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-latent-attention",
         Text("MLA 后端", "Latent attention"),
         Priority.HIGH,
-        of_engine(vllm=_latent),
+        of_engine(vllm=_latent, sglang=_sglang_sizes.latent_backend),
         why="Latent attention keeps one compressed vector a token and layer for all heads.",
         fix="Drop VLLM_MLA_DISABLE.",
-        items=vllm_item("F", "mla-backend", 1),
+        items=(*vllm_item("F", "mla-backend", 1), *sglang_item("F", "mla-backend", 2.5, "backend")),
         impact=by_class(Priority.HIGH, _BACKENDS),
         examples=served(
             "--tensor-parallel-size 8",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
     is_set,
     of_engine,
     propose,
     propose_without,
+    sglang_item,
     vllm_item,
 )
 from flake8_gpu_training.checks._engine_examples import served
@@ -234,11 +236,11 @@ CHECKS: tuple[Check, ...] = (
         "engine-cuda-graphs",
         Text("CUDA Graph", "CUDA graphs in decoding"),
         Priority.HIGH,
-        of_engine(vllm=_graphs),
+        of_engine(vllm=_graphs, sglang=_sglang_memory.decode_graphs),
         why="A decoding step launches hundreds of small kernels; a captured graph launches once.",
         fix="Drop --enforce-eager. Where memory is short, capture fewer sizes instead.",
         ignore="The model's kernels cannot be captured, or memory suffices in no other way.",
-        items=vllm_item("A", "cuda-graph", 1.5),
+        items=(*vllm_item("A", "cuda-graph", 1.5), *sglang_item("A", "cuda-graph-max-bs", 1)),
         impact=Impact(
             throughput=(30, 70),
             note=Text(
@@ -255,10 +257,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-compilation",
         Text("torch.compile", "Compilation by the engine"),
         Priority.LOW,
-        of_engine(vllm=_compiled),
+        of_engine(vllm=_compiled, sglang=_sglang_memory.compiled),
         why="Compiled layers fuse what stands between matrix products and attention.",
         fix="Leave the compilation mode at its default.",
-        items=vllm_item("A", "torch-compile", 1),
+        items=(*vllm_item("A", "torch-compile", 1), *sglang_item("A", "torch-compile", 0.5)),
         impact=by_class(Priority.LOW, _LEVELS),
         sources=(OPTIMIZATION, _LEVELS),
     ),

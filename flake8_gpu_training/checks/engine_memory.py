@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
     LACKS,
     is_set,
     of_engine,
     propose,
+    sglang_item,
     vllm_item,
 )
 from flake8_gpu_training.checks._engine_examples import served
@@ -226,12 +228,15 @@ CHECKS: tuple[Check, ...] = (
         "engine-memory-share",
         Text("引擎显存占比", "The engine's share of the memory"),
         Priority.LOW,
-        of_engine(vllm=_share),
+        of_engine(vllm=_share, sglang=_sglang_memory.static_share),
         why="What the engine does not claim cannot hold KV cache, which bounds the batch; what it "
         "claims beside a training process, that one lacks.",
         fix="Set gpu_memory_utilization to 0.9 on GPUs of its own, 0.3 to 0.5 beside training.",
         ignore="Other processes need the rest of the GPU.",
-        items=vllm_item("B", "gpu-memory-utilization", 1.5),
+        items=(
+            *vllm_item("B", "gpu-memory-utilization", 1.5),
+            *sglang_item("B", "mem-fraction-static", 1),
+        ),
         impact=by_class(Priority.LOW, OPTIMIZATION),
         examples=served("--gpu-memory-utilization 0.5", "--gpu-memory-utilization 0.9"),
         sources=(OPTIMIZATION, CONSERVING),
@@ -241,10 +246,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-length",
         Text("最大序列长度", "Longest sequence of the engine"),
         Priority.LOW,
-        of_engine(vllm=_length),
+        of_engine(vllm=_length, sglang=_sglang_memory.context),
         why="By default a model's whole context must fit: a few long requests take all the cache.",
         fix="Set max_model_len to the longest prompt and answer that are served.",
-        items=vllm_item("B", "max-model-len", 1.5),
+        items=(*vllm_item("B", "max-model-len", 1.5), *sglang_item("B", "context-length", 1)),
         impact=by_class(Priority.LOW, CONSERVING),
         examples=served(
             "--gpu-memory-utilization 0.9",
@@ -259,12 +264,12 @@ CHECKS: tuple[Check, ...] = (
         "engine-cache-type",
         Text("FP8 KV 缓存", "FP8 KV cache"),
         Priority.LOW,
-        of_engine(vllm=_cache_type),
+        of_engine(vllm=_cache_type, sglang=_sglang_memory.cache_type),
         why="The KV cache bounds how many sequences are decoded at once; in FP8 it holds twice as "
         "many tokens.",
         fix="Set kv_cache_dtype fp8 on Ada, Hopper or newer, and compare the answers.",
         ignore="The answers get worse.",
-        items=vllm_item("B", "kv-cache-dtype", 1.5),
+        items=(*vllm_item("B", "kv-cache-dtype", 1.5), *sglang_item("B", "kv-cache-dtype", 1)),
         impact=Impact(
             throughput=(0, 30),
             memory=(-50, -50),
@@ -284,12 +289,13 @@ CHECKS: tuple[Check, ...] = (
         "engine-cache-offload",
         Text("KV 缓存卸载到内存", "KV cache in host memory"),
         Priority.LOW,
-        of_engine(vllm=_offloaded),
+        of_engine(vllm=_offloaded, sglang=_sglang_memory.hierarchical),
         why="A prefix that was evicted is computed again; read from host memory it costs a copy.",
         fix="Set kv_offloading_size (vLLM 0.11.1 and newer), or a connector such as LMCache.",
         items=(
             *vllm_item("B", "swap-space", 1, "host", "swap"),
             *vllm_item("B", "kv-offload", 1, "host", "offload"),
+            *sglang_item("B", "hicache", 0.5),
         ),
         impact=Impact(source=_OFFLOADING),
         difficulty="medium",
@@ -300,10 +306,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-block-size",
         Text("KV 块大小", "Block size of the KV cache"),
         Priority.LOW,
-        of_engine(vllm=_block),
+        of_engine(vllm=_block, sglang=_sglang_memory.pages),
         why="Blocks are the unit in which the cache is given out and prefixes are shared.",
         fix="Leave block_size to the attention backend.",
-        items=vllm_item("B", "block-size", 0.5),
+        items=(*vllm_item("B", "block-size", 0.5), *sglang_item("C", "page-size", 0.5)),
         impact=Impact(source=OPTIMIZATION),
         sources=("vLLM 0.33 config/cache.py",),
     ),

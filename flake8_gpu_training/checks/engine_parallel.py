@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import LACKS, of_engine, propose, vllm_item
+from flake8_gpu_training.checks import _sglang_sizes
+from flake8_gpu_training.checks._engine import LACKS, of_engine, propose, sglang_item, vllm_item
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
@@ -233,10 +234,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-tensor-parallel",
         Text("张量并行", "Tensor parallelism of the engine"),
         Priority.HIGH,
-        of_engine(vllm=_tensor),
+        of_engine(vllm=_tensor, sglang=_sglang_sizes.tensor),
         why="A model that one GPU cannot hold runs on several; each also has more KV cache.",
         fix="Set tensor_parallel_size to the GPUs of one node.",
-        items=vllm_item("C", "tensor-parallel", 1.5),
+        items=(*vllm_item("C", "tensor-parallel", 1.5), *sglang_item("D", "tensor-parallel", 1.5)),
         impact=by_class(Priority.HIGH, _SCALING),
         examples=served(
             "--max-model-len 8192",
@@ -252,10 +253,13 @@ CHECKS: tuple[Check, ...] = (
         "engine-pipeline-parallel",
         Text("流水线并行", "Pipeline parallelism of the engine"),
         Priority.LOW,
-        of_engine(vllm=_pipeline),
+        of_engine(vllm=_pipeline, sglang=_sglang_sizes.pipeline),
         why="Between nodes a pipeline exchanges activations once a stage, not after every layer.",
         fix="Set pipeline_parallel_size to the number of nodes.",
-        items=vllm_item("C", "pipeline-parallel", 0.5),
+        items=(
+            *vllm_item("C", "pipeline-parallel", 0.5),
+            *sglang_item("D", "pipeline-parallel", 0.5),
+        ),
         impact=Impact(source=_SCALING),
         sources=(_SCALING,),
     ),
@@ -264,11 +268,11 @@ CHECKS: tuple[Check, ...] = (
         "engine-data-parallel",
         Text("数据并行", "Copies of the model"),
         Priority.MEDIUM,
-        of_engine(vllm=_copies),
+        of_engine(vllm=_copies, sglang=_sglang_sizes.copies),
         why="GPUs that no copy of the model uses do nothing.",
         fix="Set data_parallel_size, or a larger tensor_parallel_size.",
         ignore="Another process uses the other GPUs.",
-        items=vllm_item("C", "data-parallel", 1),
+        items=(*vllm_item("C", "data-parallel", 1), *sglang_item("D", "data-parallel", 0.75)),
         impact=by_class(Priority.HIGH, _DATA),
         examples=served(
             "--max-model-len 8192",
@@ -283,10 +287,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-expert-parallel",
         Text("专家并行", "Expert parallelism of the engine"),
         Priority.LOW,
-        of_engine(vllm=_experts),
+        of_engine(vllm=_experts, sglang=_sglang_sizes.experts),
         why="Whole experts on each rank compute larger products than slices of every expert.",
         fix="Set enable_expert_parallel for mixtures of experts.",
-        items=vllm_item("C", "expert-parallel", 1),
+        items=(*vllm_item("C", "expert-parallel", 1), *sglang_item("D", "expert-parallel", 1)),
         impact=by_class(Priority.LOW, _EXPERTS),
         difficulty="medium",
         examples=served(

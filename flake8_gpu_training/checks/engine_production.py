@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.checks import _sglang_operations
 from flake8_gpu_training.checks._engine import (
     LACKS,
     is_set,
     of_engine,
     propose,
+    sglang_item,
     vllm_item,
 )
 from flake8_gpu_training.checks._engine_examples import served
@@ -178,10 +180,13 @@ CHECKS: tuple[Check, ...] = (
         "engine-disaggregation",
         Text("预填充与解码分离", "Prefill apart from decoding"),
         Priority.LOW,
-        of_engine(vllm=_disaggregated),
+        of_engine(routers=True, vllm=_disaggregated, sglang=_sglang_operations.disaggregated),
         why="Prefill computes, decoding reads memory; apart, neither delays the other.",
         fix="Set kv_transfer_config with NixlConnector, and a proxy in front.",
-        items=vllm_item("I", "disaggregated-prefill", 1),
+        items=(
+            *vllm_item("I", "disaggregated-prefill", 1),
+            *sglang_item("I", "pd-disaggregation", 1),
+        ),
         impact=Impact(source=_DISAGGREGATED),
         difficulty="high",
         sources=(_DISAGGREGATED,),
@@ -191,10 +196,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-arguments-file",
         Text("YAML 配置", "Arguments in a file"),
         Priority.LOW,
-        of_engine(vllm=_file),
+        of_engine(vllm=_file, sglang=_sglang_operations.in_file),
         why="Arguments in a file are reviewed and compared like code.",
         fix="Write the arguments to a YAML file and give it as --config.",
-        items=vllm_item("I", "yaml-config", 1),
+        items=(*vllm_item("I", "yaml-config", 1), *sglang_item("I", "yaml-config", 0.5)),
         impact=Impact(source=_ARGUMENTS),
         sources=(_ARGUMENTS,),
     ),
@@ -220,10 +225,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-adapters",
         Text("LoRA 服务", "Adapters served"),
         Priority.LOW,
-        of_engine(vllm=_adapters),
+        of_engine(vllm=_adapters, sglang=_sglang_operations.adapters),
         why="Adapters on one base model need one copy of its weights.",
         fix="Set enable_lora and lora_modules.",
-        items=vllm_item("I", "lora-serving", 1),
+        items=(*vllm_item("I", "lora-serving", 1), *sglang_item("I", "lora-serving", 1)),
         impact=Impact(source=_LORA),
         sources=(_LORA,),
     ),

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import of_engine, propose, propose_without, vllm_item
+from flake8_gpu_training.checks import _sglang_sizes
+from flake8_gpu_training.checks._engine import (
+    of_engine,
+    propose,
+    propose_without,
+    sglang_item,
+    vllm_item,
+)
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
@@ -186,7 +193,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-quantization",
         Text("权重量化", "Quantized weights in the engine"),
         Priority.LOW,
-        of_engine(vllm=_method),
+        of_engine(vllm=_method, sglang=_sglang_sizes.quantization),
         why="Decoding reads all weights a step: half the bytes, half the time; what they free is "
         "KV cache.",
         fix="Set quantization fp8 on Ada, Hopper or newer, or serve a quantized checkpoint.",
@@ -197,6 +204,13 @@ CHECKS: tuple[Check, ...] = (
             *vllm_item("D", "gptq", 4, "method", "gptq"),
             *vllm_item("D", "bitsandbytes", 2, "method", "bitsandbytes"),
             *vllm_item("D", "gguf", 2, "method", "gguf"),
+            *sglang_item("E", "fp8-online", 5, "quantization", "fp8"),
+            *sglang_item("E", "prequantized", 5, "quantization", "checkpoint"),
+            *sglang_item("E", "awq-gptq-marlin", 4, "quantization", "awq"),
+            *sglang_item("E", "bitsandbytes", 2.5, "quantization", "bitsandbytes"),
+            *sglang_item("E", "modelopt", 5, "quantization", "modelopt"),
+            *sglang_item("E", "torchao", 3, "quantization", "torchao"),
+            *sglang_item("E", "moe-wna16", 4, "quantization", "moe-wna16"),
         ),
         impact=Impact(
             throughput=(0, 60),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import EngineJudge, is_set, of_engine, vllm_item
+from flake8_gpu_training.checks import _sglang_operations
+from flake8_gpu_training.checks._engine import (
+    EngineJudge,
+    is_set,
+    of_engine,
+    sglang_item,
+    vllm_item,
+)
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._vllm import DOCS, variable
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
@@ -152,10 +159,15 @@ CHECKS: tuple[Check, ...] = (
         "rollout-weight-transfer",
         Text("权重传输", "Weights handed to the engine"),
         Priority.LOW,
-        of_engine(remote=True, vllm=_transfer),
+        of_engine(remote=True, vllm=_transfer, sglang=_sglang_operations.transfer),
         why="After every update the engine needs the new weights: over files that takes minutes.",
         fix="Set weight_transfer_config (NCCL or IPC), or use a framework that does so.",
-        items=vllm_item("H", "weight-transfer", 1.5),
+        items=(
+            *vllm_item("H", "weight-transfer", 1.5),
+            *sglang_item("H", "weights-from-disk", 1, "weights", "disk"),
+            *sglang_item("H", "weights-from-tensor", 2, "weights", "tensor"),
+            *sglang_item("H", "weights-from-distributed", 2, "weights", "distributed"),
+        ),
         impact=Impact(source=_TRANSFER),
         difficulty="medium",
         sources=(_TRANSFER, _RLHF),

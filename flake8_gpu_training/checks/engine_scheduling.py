@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
     LACKS,
     is_set,
     of_engine,
     propose,
     propose_without,
+    sglang_item,
     vllm_item,
 )
 from flake8_gpu_training.checks._engine_examples import served
@@ -188,10 +190,13 @@ CHECKS: tuple[Check, ...] = (
         "engine-chunked-prefill",
         Text("分块预填充", "Chunked prefill of the engine"),
         Priority.MEDIUM,
-        of_engine(vllm=_chunked),
+        of_engine(vllm=_chunked, sglang=_sglang_memory.chunked),
         why="A prompt that is filled in at once stalls decoding; chunks share steps with it.",
         fix="Drop --no-enable-chunked-prefill.",
-        items=vllm_item("E", "chunked-prefill", 1.5),
+        items=(
+            *vllm_item("E", "chunked-prefill", 1.5),
+            *sglang_item("B", "chunked-prefill-size", 1),
+        ),
         impact=by_class(Priority.MEDIUM, OPTIMIZATION),
         examples=served("--no-enable-chunked-prefill --max-model-len 8192", "--max-model-len 8192"),
         sources=(OPTIMIZATION,),
@@ -217,11 +222,11 @@ CHECKS: tuple[Check, ...] = (
         "engine-sequences",
         Text("并发序列数", "Sequences of a step"),
         Priority.LOW,
-        of_engine(vllm=_sequences),
+        of_engine(vllm=_sequences, sglang=_sglang_memory.running),
         why="Decoding reads all weights a step, for one sequence or for a hundred.",
         fix="Set max_num_seqs to what the KV cache holds.",
         ignore="The latency of each request must stay low.",
-        items=vllm_item("E", "max-num-seqs", 1),
+        items=(*vllm_item("E", "max-num-seqs", 1), *sglang_item("B", "max-running-requests", 1)),
         impact=by_class(Priority.LOW, OPTIMIZATION),
         examples=served(
             "--max-model-len 8192 --max-num-seqs 4",
@@ -235,11 +240,11 @@ CHECKS: tuple[Check, ...] = (
         "engine-prefix-caching",
         Text("前缀缓存", "Prefix caching of the engine"),
         Priority.MEDIUM,
-        of_engine(vllm=_prefixes),
+        of_engine(vllm=_prefixes, sglang=_sglang_memory.prefixes),
         why="Requests that share a beginning share its keys and values; without hits it costs "
         "less than 1 %.",
         fix="Drop --no-enable-prefix-caching.",
-        items=vllm_item("E", "prefix-caching", 1.5),
+        items=(*vllm_item("E", "prefix-caching", 1.5), *sglang_item("C", "radix-cache", 2.5)),
         impact=by_class(Priority.MEDIUM, f"{_PREFIXES}; {V1}"),
         examples=served("--no-enable-prefix-caching --max-model-len 8192", "--max-model-len 8192"),
         sources=(_PREFIXES, V1),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
-from flake8_gpu_training.checks._engine import of_engine, propose, vllm_item
+from flake8_gpu_training.checks import _sglang_sizes
+from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, vllm_item
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
@@ -152,7 +153,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-speculation",
         Text("推测解码", "Speculative decoding in the engine"),
         Priority.LOW,
-        of_engine(vllm=_method),
+        of_engine(vllm=_method, sglang=_sglang_sizes.drafts),
         why="While few requests run, a pass over several tokens costs what one over one does.",
         fix="Set speculative_config with the model's own MTP layers, an EAGLE head or n-grams.",
         ignore="The batch is full: checking rejected tokens then costs throughput.",
@@ -161,6 +162,11 @@ CHECKS: tuple[Check, ...] = (
             *vllm_item("G", "mtp", 3, "method", "mtp"),
             *vllm_item("G", "draft-model", 3, "method", "draft"),
             *vllm_item("G", "ngram", 2, "method", "ngram"),
+            *sglang_item("G", "eagle3", 3.5, "drafts", "eagle3"),
+            *sglang_item("G", "eagle2", 3, "drafts", "eagle2"),
+            *sglang_item("G", "mtp", 3.5, "drafts", "mtp"),
+            *sglang_item("G", "standalone", 2.5, "drafts", "standalone"),
+            *sglang_item("G", "ngram", 2, "drafts", "ngram"),
         ),
         impact=by_class(Priority.LOW, _SPECULATION),
         difficulty="medium",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_operations
 from flake8_gpu_training.checks._engine import (
     is_set,
     of_engine,
     propose,
+    sglang_item,
     vllm_item,
 )
 from flake8_gpu_training.checks._engine_examples import served
@@ -66,12 +68,18 @@ def _tokenizer(engine: Engine) -> Judgement:
 # --- GPU919: cores ---
 
 
+_SIZES = {
+    "vllm": ("tensor_parallel_size", "pipeline_parallel_size"),
+    "sglang": ("tp_size", "pp_size"),
+}
+
+
 def _cores(engine: Engine) -> Judgement:
     asked, gpus = engine.run.hardware.cpus, engine.run.hardware.gpus_per_node
     if asked is None or not isinstance(asked.value, int):
         return cannot_tell(Text("未声明 CPU 核数", "no number of cores is asked for"))
     used = 1
-    for name in ("tensor_parallel_size", "pipeline_parallel_size"):
+    for name in _SIZES[engine.name]:
         size = engine.option(name)
         if not size.known:
             return cannot_tell(size)
@@ -235,10 +243,10 @@ CHECKS: tuple[Check, ...] = (
         "engine-cores",
         Text("CPU 核数", "Cores for the engine"),
         Priority.MEDIUM,
-        of_engine(vllm=_cores),
+        of_engine(vllm=_cores, sglang=_cores),
         why="The engine's core spins; with fewer cores than processes every step waits.",
         fix="Ask for two virtual cores a process: the server, the engine, and a worker a GPU.",
-        items=vllm_item("J", "cpu-cores", 0.5),
+        items=(*vllm_item("J", "cpu-cores", 0.5), *sglang_item("J", "cpu-cores", 0.75)),
         impact=by_class(Priority.MEDIUM, OPTIMIZATION),
         examples=(Example("vllm", "pod.yaml", _pod(2), _pod(16)),),
         sources=(OPTIMIZATION,),
@@ -293,10 +301,13 @@ CHECKS: tuple[Check, ...] = (
         "engine-statistics",
         Text("抢占监控", "Statistics of the engine"),
         Priority.LOW,
-        of_engine(vllm=_statistics),
+        of_engine(vllm=_statistics, sglang=_sglang_operations.token_usage),
         why="Requests that are preempted are computed again: only the statistics show it.",
         fix="Drop --disable-log-stats, and watch vllm:num_preemptions.",
-        items=vllm_item("J", "preemption-monitoring", 1),
+        items=(
+            *vllm_item("J", "preemption-monitoring", 1),
+            *sglang_item("J", "token-usage-monitoring", 0.75),
+        ),
         impact=Impact(source=_METRICS),
         examples=served("--disable-log-stats", "--max-model-len 8192"),
         sources=(_METRICS, OPTIMIZATION),

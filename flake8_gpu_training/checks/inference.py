@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from flake8_gpu_training.checks._engine import of_engine, propose, vllm_item
+from flake8_gpu_training.checks import _sglang_operations
+from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, vllm_item
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Judge,
@@ -228,7 +229,7 @@ def _sleeps(engine: Engine) -> Judgement:
     )
 
 
-_sleep_engine = of_engine(vllm=_sleeps)
+_sleep_engine = of_engine(vllm=_sleeps, sglang=_sglang_operations.memory_saver)
 
 
 @_of_vllm
@@ -418,7 +419,11 @@ CHECKS: tuple[Check, ...] = (
         _sleep,
         why="A colocated engine reserves a large part of the GPU that the update could use.",
         fix="Set sleep_level 1 (weights to CPU, KV cache dropped) or 2.",
-        items=(*_item("sleep-level", 1, "overlap"), *vllm_item("H", "sleep-mode", 2)),
+        items=(
+            *_item("sleep-level", 1, "overlap"),
+            *vllm_item("H", "sleep-mode", 2),
+            *sglang_item("H", "memory-saver", 2.5),
+        ),
         impact=Impact(
             memory=(-90, -30),
             note=Text(

@@ -41,6 +41,9 @@ _TELLING = re.compile(
 )
 """Methods that nothing else has."""
 _SLEEPS = re.compile(r"(?:pause|resume)_generation|sleep|wake_up|\w+_memory_occupation")
+# Groups of the tables that a server takes. SGLang's older releases have the names of their
+# flags in one and those of the arguments in the other.
+_SERVED: Mapping[str, tuple[str, ...]] = MappingProxyType({"sglang": ("serve", "engine")})
 _ROUTER = re.compile(r"(?:vllm|sglang)[-_]router(?:\.(?!launch_server)\w+)*")
 _SERVERS = re.compile(r"sglang_router[./]launch_server(?:\.py)?")
 
@@ -84,7 +87,8 @@ def _own(run: Run, kind: Kind) -> Engine:
     call = run.place.call
     by = _asks_for_updates(run)
     if run.kind is RunKind.SERVE and call is None:
-        return Engine(kind, run, Mode.RLHF_SERVER if by is not None else Mode.SERVE, by=by)
+        mode = Mode.RLHF_SERVER if by is not None else Mode.SERVE
+        return Engine(kind, run, mode, _SERVED.get(kind.name, ("serve",)), by=by)
     groups = _groups(kind.name, call.method if call is not None else "")
     mode = Mode.RLHF_COLOCATE if by is not None else Mode.OFFLINE
     return Engine(kind, run, mode, groups, by=by)

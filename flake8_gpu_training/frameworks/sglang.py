@@ -61,5 +61,10 @@ FRAMEWORK = Framework(
 KIND = Kind(
     "sglang",
     "SGLang",
-    shorthands={"tp_size": ("tp",), "dp_size": ("dp",), "pp_size": ("pp",), "ep_size": ("ep",)},
+    shorthands={
+        "tp_size": ("tp", "tensor_parallel_size"),
+        "dp_size": ("dp", "data_parallel_size"),
+        "pp_size": ("pp", "pipeline_parallel_size"),
+        "ep_size": ("ep", "expert_parallel_size"),
+    },
 )

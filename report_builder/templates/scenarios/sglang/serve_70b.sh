@@ -1,9 +1,10 @@
+#: 四张 80 GB 卡，张量并行 | four 80 GB cards, tensor parallel
 python -m sglang.launch_server \
     --model-path $model \
     --dtype bfloat16 \
     --tp-size 4 \
-    --mem-fraction-static 0.85 \
-    --context-length 8192 \
-    --chunked-prefill-size 8192 \
+    --mem-fraction-static 0.88 \
+    --context-length 32768 \
     --schedule-policy lpm \
-    --cuda-graph-max-bs 256
+    --enable-metrics \
+    --port 30000

@@ -1,0 +1,264 @@
+"""SGLang's answers about graphs, memory and prefixes, for the checks of all engines."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from flake8_gpu_training.checks._engine import LACKS, is_set, propose, propose_without
+from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._scale import gpu_text, has_fp8
+from flake8_gpu_training.checks._sglang import (
+    defaulted,
+    is_hybrid,
+    optional,
+)
+from flake8_gpu_training.checks.base import Judgement, Priority
+from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.frameworks.reading import number
+from flake8_gpu_training.language import Text
+
+_LENT, _TO_LEND = 0.75, 0.6
+"""A colocated engine's share that leaves little to the training, and one that leaves enough."""
+
+
+# --- graphs and compilation --------------------------------------------------------------------
+
+
+def decode_graphs(engine: Engine) -> Judgement:
+    """CUDA graphs in decoding, and for how many requests."""
+    name = "disable_decode_cuda_graph"
+    switch = engine.written("disable_cuda_graph", name)
+    if switch is not None and not switch.known:
+        return cannot_tell(switch)
+    backend = engine.written("cuda_graph_backend_decode")
+    if backend is not None and backend.value == "disabled":
+        return _graphs_again(engine, backend, {"cuda_graph_backend_decode": "full"})
+    if switch is not None and is_set(switch):
+        return _graphs_again(engine, switch, {switch.name: False})
+    mode = engine.option("disaggregation_mode")
+    if mode.known and mode.value == "prefill":
+        return cannot_apply(Text("只做预填充", "the server only prefills"))
+    largest = engine.written("cuda_graph_max_bs_decode", "cuda_graph_max_bs")
+    if largest is None:
+        sizes = engine.written("cuda_graph_bs_decode", "cuda_graph_bs")
+        if sizes is not None:
+            return on(sizes) if sizes.known else cannot_tell(sizes)
+        return defaulted(engine, "cuda_graph_max_bs by the GPU's memory")
+    if not largest.known:
+        return cannot_tell(largest)
+    requests = engine.written("max_running_requests")
+    limit, most = number(largest.value), number(requests.value) if requests is not None else None
+    if limit is None or most is None or limit >= most:
+        return on(largest)
+    return propose(
+        engine,
+        f"batches above {limit:g} requests run without CUDA graphs, and {most:g} may run",
+        Text(
+            f"CUDA Graph 只到批 {limit:g}，并发上限 {most:g}",
+            f"graphs up to {limit:g} requests, of {most:g} that may run",
+        ),
+        Text(f"捕获到 {most:g}", f"capture up to {most:g}"),
+        {largest.name: int(most)},
+        at=largest,
+        share=0.5,
+    )
+
+
+def _graphs_again(engine: Engine, switch: Setting, instead: dict[str, object]) -> Judgement:
+    lends = engine.mode in (Mode.RLHF_COLOCATE, Mode.OFFLINE)
+    return propose_without(
+        engine,
+        switch,
+        "decoding launches every kernel from the CPU, token by token",
+        Text("CUDA Graph 被关闭", "CUDA graphs are switched off"),
+        Text("启用 CUDA Graph（默认）", "use CUDA graphs, as by default"),
+        instead,
+        priority=Priority.LOW if lends else None,
+    )
+
+
+def compiled(engine: Engine) -> Judgement:
+    """``torch.compile`` of the model."""
+    return optional(
+        engine,
+        "enable_torch_compile",
+        Text(
+            "可选：小模型、小批量时编译，启动变慢",
+            "optional: for small models and batches; the start takes longer",
+        ),
+    )
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def static_share(engine: Engine) -> Judgement:
+    """``mem_fraction_static``: what weights and KV cache may take."""
+    setting = engine.option("mem_fraction_static")
+    if not setting.known:
+        return cannot_tell(setting)
+    share = number(setting.value)
+    if engine.mode is Mode.RLHF_COLOCATE:
+        return _lent(engine, setting, share)
+    if share is None:
+        return defaulted(engine, "mem_fraction_static by the GPU's memory")
+    return on(setting)
+
+
+def _lent(engine: Engine, setting: Setting, share: Optional[float]) -> Judgement:
+    saver = engine.option("enable_memory_saver")
+    if share is not None and share <= _LENT:
+        return on(setting)
+    if not saver.known:
+        return cannot_tell(saver)
+    if is_set(saver):
+        return on(setting) if share is not None else defaulted(engine, "mem_fraction_static")
+    shown = "mem_fraction_static" if share is None else f"{share:.0%}"
+    return propose(
+        engine,
+        "the engine keeps most of the GPUs on which the model trains",
+        Text(
+            f"同卡训练，引擎占用大部分显存（{shown}）",
+            f"it keeps most of the GPUs that it shares ({shown})",
+        ),
+        Text("降到 0.4～0.6，或启用 memory saver", "0.4 to 0.6, or the memory saver"),
+        {"mem_fraction_static": _TO_LEND},
+        at=setting if setting.explicit else None,
+        share=0.5,
+    )
+
+
+def context(engine: Engine) -> Judgement:
+    """``context_length``: the longest request that is taken."""
+    setting = engine.option("context_length")
+    if not setting.known:
+        return cannot_tell(setting)
+    if setting.value is not None:
+        return on(setting)
+    return off(
+        Text(
+            "可选：拒绝过长的请求；KV 池按 token 分配，不设也不多占显存",
+            "optional: it turns long requests away; the pool is by tokens and takes no more",
+        )
+    )
+
+
+def cache_type(engine: Engine) -> Judgement:
+    """``kv_cache_dtype``."""
+    setting = engine.option("kv_cache_dtype")
+    if not setting.known:
+        return cannot_tell(setting)
+    kind = str(setting.value).lower()
+    if kind not in ("auto", "none", "bf16", "bfloat16", "float16"):
+        return on(setting)
+    if has_fp8(engine.run) is False:
+        return cannot_apply(
+            Text(f"{gpu_text(engine.run)} 没有 FP8 计算单元", f"{gpu_text(engine.run)} has no FP8")
+        )
+    return off(
+        Text(
+            "可选：KV 池不足时用 fp8_e4m3（Ada、Hopper 及更新）",
+            "optional: fp8_e4m3 where the pool is short (Ada, Hopper and newer)",
+        ),
+        setting,
+    )
+
+
+def chunked(engine: Engine) -> Judgement:
+    """``chunked_prefill_size``."""
+    setting = engine.option("chunked_prefill_size")
+    if not setting.known:
+        return cannot_tell(setting)
+    size = number(setting.value)
+    if size is None:
+        return defaulted(engine, "chunked_prefill_size by the GPU's memory")
+    if size > 0:
+        return on(setting)
+    if engine.run.model.kind == "embedding":
+        return off(Text("嵌入模型不解码", "an embedding model decodes nothing"), setting)
+    return propose(
+        engine,
+        "a long prompt blocks every request that decodes, and its activations peak",
+        Text("分块预填充被关闭", "chunked prefill is switched off"),
+        Text("按显存分块（80 GB 默认 8192）", "chunks by the GPU's memory, 8192 on 80 GB"),
+        {"chunked_prefill_size": 8192},
+        at=setting,
+    )
+
+
+def running(engine: Engine) -> Judgement:
+    """``max_running_requests``."""
+    setting = engine.option("max_running_requests")
+    if not setting.known:
+        return cannot_tell(setting)
+    most = number(setting.value)
+    if most is None:
+        return defaulted(engine, "max_running_requests by the token pool")
+    if most < 2:
+        return off(Text("一次一个请求，不做批处理", "one request at a time, on purpose"), setting)
+    return on(setting)
+
+
+def hierarchical(engine: Engine) -> Judgement:
+    """``enable_hierarchical_cache``: prefixes in host memory and beyond."""
+    for name in ("enable_lmcache", "enable_flexkv"):
+        other = engine.written(name)
+        if other is not None and other.known and is_set(other):
+            return on(other)
+    switch = engine.option("disable_radix_cache")
+    if switch.known and is_set(switch):
+        return cannot_apply(Text("未使用前缀缓存", "no prefixes are kept"))
+    return optional(
+        engine,
+        "enable_hierarchical_cache",
+        Text(
+            "可选：多轮对话、长前缀重复时把前缀留在内存",
+            "optional: host memory for prefixes, where long ones return",
+        ),
+    )
+
+
+# --- prefixes ----------------------------------------------------------------------------------
+
+
+def prefixes(engine: Engine) -> Judgement:
+    """The radix cache."""
+    setting = engine.option("disable_radix_cache")
+    if not setting.known:
+        return cannot_tell(setting)
+    mode = engine.option("disaggregation_mode")
+    if mode.known and mode.value == "decode":
+        return cannot_apply(Text("解码服务不缓存前缀", "a server that decodes keeps no prefixes"))
+    if not is_set(setting):
+        return defaulted(engine, "disable_radix_cache=False")
+    if engine.run.model.kind == "embedding" or is_hybrid(engine):
+        return off(Text("该模型不缓存前缀", "off, as this kind of model asks for"), setting)
+    return propose_without(
+        engine,
+        setting,
+        "system prompts, conversations and samples of one prompt are prefilled again each time",
+        Text("RadixAttention 前缀缓存被关闭", "prefixes are not kept (RadixAttention is off)"),
+        Text("启用前缀缓存（默认）", "keep prefixes, as by default"),
+        {"disable_radix_cache": False},
+    )
+
+
+def pages(engine: Engine) -> Judgement:
+    """``page_size``."""
+    if engine.parameter("page_size") is None:
+        return cannot_apply(LACKS)
+    setting = engine.option("page_size")
+    if not setting.known:
+        return cannot_tell(setting)
+    size = number(setting.value)
+    if size is not None and size > 1:
+        return on(setting)
+    if setting.explicit:
+        return off(Text("一页一个 token，命中最多", "one token a page: most prefixes hit"), setting)
+    return off(
+        Text(
+            "默认由后端决定（多为 1）；可选：HiCache 与 PD 分离时设为 64",
+            "by the backend, mostly 1; optional: 64 with HiCache or disaggregation",
+        )
+    )
