@@ -223,3 +223,104 @@ def test_a_line_is_told_once_and_a_diff_says_what_it_leaves(
     out, err = capsys.readouterr()
     assert "+" in out
     assert err == ""
+
+
+# --- models ----------------------------------------------------------------------------------
+
+BY_NAME = """\
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(output_dir="out", bf16=True{arguments})
+GRPOTrainer(
+    model="Qwen/Qwen2.5-7B-Instruct", args=args, reward_funcs=[score], train_dataset=data
+).train()
+"""
+
+
+def test_a_trainer_that_loads_by_name_is_told_by_its_arguments(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path / "a", files(BY_NAME.format(arguments="")))
+    assert runs[0].value("quantization_method") == "none"
+    (message,) = (finding.message for finding in findings(runs, "GPU301"))
+    assert message.startswith("set model_init_kwargs={'attn_implementation': 'flash_attention_2'}")
+    given = ', model_init_kwargs={"torch_dtype": "bfloat16"}'
+    (own,) = runs_of(tmp_path / "b", files(BY_NAME.format(arguments=given)))
+    assert status(own, "GPU301") is Status.UNKNOWN
+    assert own.value("quantization_method") is None
+
+
+@pytest.mark.parametrize(
+    "loader",
+    ["Qwen2VLForConditionalGeneration", "LlamaForCausalLM", "BertForSequenceClassification"],
+)
+def test_classes_of_a_task_load_the_model(tmp_path: Path, loader: str) -> None:
+    text = program().replace("AutoModelForCausalLM", loader)
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.model.name == "Qwen/Qwen2.5-1.5B"
+
+
+def test_the_kernel_for_a_model_of_no_known_kind_is_left_open(tmp_path: Path) -> None:
+    text = program().replace("Qwen/Qwen2.5-1.5B", "someone/own-thing")
+    (run,) = runs_of(tmp_path, files(text))
+    assert status(run, "GPU301") is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [("transformers>=4.56.2", "sdpa"), ("transformers>=4.30", None)],
+)
+def test_a_source_later_than_the_releases_asked_for_chooses_as_they_do(
+    tmp_path: Path, requirement: str, expected: object
+) -> None:
+    source = "RUN pip install git+https://github.com/huggingface/transformers.git\n"
+    project = {**files(program(), requirement), "Dockerfile": f"FROM python:3.11\n{source}"}
+    (run,) = runs_of(tmp_path, project)
+    assert "transformers" in run.unreleased
+    assert run.value("attention") == expected
+
+
+RECIPE = """\
+model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: {tuning}
+dataset: mine
+template: qwen
+output_dir: out
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("lora_sft_bnb_npu.yaml", Status.NOT_APPLICABLE),
+        ("ascend/sft.yaml", Status.NOT_APPLICABLE),
+        ("input_npuzzle.yaml", Status.PARTIAL),
+    ],
+)
+def test_a_recipe_named_for_npus_is_none_for_cuda(
+    tmp_path: Path, path: str, expected: Status
+) -> None:
+    (run,) = runs_of(tmp_path, {path: RECIPE.format(tuning="lora")})
+    assert status(run, "GPU301") is expected
+
+
+def test_unsloth_serves_no_orthogonal_adapters(tmp_path: Path) -> None:
+    (lora,) = runs_of(tmp_path / "a", {"sft.yaml": RECIPE.format(tuning="lora")})
+    (oft,) = runs_of(tmp_path / "b", {"sft.yaml": RECIPE.format(tuning="oft")})
+    assert status(lora, "GPU307") is not Status.NOT_APPLICABLE
+    assert status(oft, "GPU307") is Status.NOT_APPLICABLE
+
+
+def test_what_flags_may_still_say_is_not_said_to_be_off(tmp_path: Path) -> None:
+    parsed = program(after='model.generate(**tokenizer("Hi", return_tensors="pt"))')
+    plain, flags = tmp_path / "a", tmp_path / "b"
+    (run,) = runs_of(plain, files(parsed))
+    assert status(run, "GPU920") is Status.DISABLED
+    assert status(run, "GPU204") is Status.UNKNOWN  # what launches it is not in sight
+    text = parsed.replace(
+        'args = TrainingArguments(output_dir="out", bf16=True)',
+        "args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]",
+    ).replace("TrainingArguments, get", "HfArgumentParser, TrainingArguments, get")
+    (run,) = runs_of(flags, files(text))
+    assert run.is_open
+    assert status(run, "GPU920") is Status.UNKNOWN

@@ -193,14 +193,17 @@ def outgrows_gpu(run: Run) -> Optional[bool]:
     return states > (memory_gib(run) or ASSUMED_MEMORY_GIB)
 
 
+_OF_NPUS = re.compile(r"(?i)(?:^|/)(?:ascend|npu)|[_.-](?:ascend|npus?)(?=[_./-]|$)")
+"""A folder or file for NPUs: ``examples/ascend/``, ``lora_sft_bnb_npu.yaml``."""
+
+
 def is_cuda(run: Run) -> bool:
     """Whether the run is for NVIDIA GPUs, which it is unless something says otherwise."""
     if (architecture(run) or "").startswith(("Ascend", "CDNA")):
         return False
     if any(name.startswith(("ASCEND_", "HCCL_", "NPU_")) for name in run.environment):
         return False
-    folders = f"{run.location.path}/{run.place.location.path}".lower().split("/")
-    if any(part.startswith(("ascend", "npu")) for part in folders):
+    if _OF_NPUS.search(f"{run.location.path}/{run.place.location.path}"):
         return False
     return not any(
         found.module.partition(".")[0] in ("torch_npu", "torch_xla")

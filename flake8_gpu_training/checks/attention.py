@@ -54,6 +54,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.attention_defaults import version_at_hand
+from flake8_gpu_training.frameworks.transformers import BY_NAME
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -120,6 +121,8 @@ def _attention(run: Run) -> Judgement:
     unmasked = _unmasked_product(run)
     if written == "sdpa" and unmasked is not None:
         return seen(unmasked, "sdpa")
+    if run.framework == "hf_trainer" and run.model.kind == "unknown":
+        return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run):
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
@@ -128,7 +131,7 @@ def _attention(run: Run) -> Judgement:
         return off(Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do"), setting)
     if has_no_flash_code(run):
         return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
-    if not setting.explicit and _loader_is_missing(run):
+    if not setting.explicit and _loader_is_missing(run) and not _loads_by_name(run, setting):
         return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
     is_of_hub = run.framework in ("hf_trainer", "generic")
     if is_of_hub and version_at_hand(run, "transformers")[:2] < _HAS_FLASH:
@@ -176,6 +179,11 @@ def _loader_is_missing(run: Run) -> bool:
     if run.framework not in ("hf_trainer", "generic") or run.place.kind is not PlaceKind.PYTHON:
         return False
     return _loading_call(run) is None
+
+
+def _loads_by_name(run: Run, setting: Setting) -> bool:
+    """Whether a trainer of TRL loads the model, and may be told how by its arguments."""
+    return BY_NAME in setting.note and "model_init_kwargs" not in run.settings
 
 
 def _packs(run: Run) -> bool:
@@ -233,7 +241,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
         call=None if setting.explicit else _loading_call(run),
         share=0.5 if served else None,
         priority=priority,
-        parameters=_attention_parameters(run),
+        parameters=_attention_parameters(run, setting),
         impact=None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA),
     )
     if served:
@@ -280,7 +288,9 @@ def _loading_call(run: Run) -> Optional[Call]:
     return next((c for c in decoder_loads(run) if not c.is_open), None)
 
 
-def _attention_parameters(run: Run) -> Optional[dict[str, Any]]:
+def _attention_parameters(run: Run, setting: Setting) -> Optional[dict[str, Any]]:
+    if _loads_by_name(run, setting):
+        return {"model_init_kwargs": {"attn_implementation": "flash_attention_2"}}
     if run.framework in ("hf_trainer", "generic") and run.value("megatron") is not True:
         if _named_otherwise(run):
             return {"use_flash_attention_2": True}

@@ -317,7 +317,7 @@ def _unsloth(run: Run) -> Judgement:
     if found is not None:
         return on(f"import {found.dotted}", "unsloth")
     full = tunes_all(run)
-    if full is True:
+    if full is True or text(run, "tuning") == "oft":  # LLaMA-Factory 0.9.5, model/adapter.py
         return cannot_apply(Text("Unsloth 后端只用于 LoRA", "Unsloth is for LoRA"))
     if run.value("megatron") is True:
         return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))

@@ -170,6 +170,9 @@ def _offload(run: Run) -> Judgement:
         return _offload_is_on(run, active)
     states = _sharded_states(run)
     memory = memory_gib(run)
+    sharding = run.practice("zero_stage"), run.practice("fsdp")
+    if not any(setting.known for setting in sharding):
+        return cannot_tell(sharding[0])
     if states is None or memory is None:
         return off(Text("未卸载；显存或规模未知", "no offload; memory or size are not known"))
     if states <= 0.95 * memory:

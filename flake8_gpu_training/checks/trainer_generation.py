@@ -15,7 +15,7 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._settings import algorithm
 from flake8_gpu_training.checks._trainer import item, of_trainer
-from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
+from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority, Status
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.reading import find, is_off, is_true
@@ -26,6 +26,7 @@ _GENERATION = "transformers 4.57.6 and 5.24.0, generation/configuration_utils.py
 _CACHES = "https://huggingface.co/docs/transformers/kv_cache"
 _ASSISTED = "Fast Inference via Speculative Decoding (Leviathan et al., 2023), arXiv:2211.17192"
 _SAMPLERS = ("grpo", "rloo", "online_dpo", "nash_md", "xpo", "ppo", "gkd")
+_OPEN = Text("其参数未能全部读出", "its arguments are not all known")
 _CONFIGS = (".GenerationConfig", ".generation_config.update")
 
 
@@ -58,7 +59,8 @@ def _of_generation(judge: Judge) -> Judge:
             return cannot_tell(run.practice("rollout_engine"))
         if not answer:
             return cannot_apply(Text("训练中不生成", "the run generates nothing"))
-        return judge(run)
+        told = judge(run)
+        return cannot_tell(_OPEN) if run.is_open and told.status is Status.DISABLED else told
 
     return judged
 

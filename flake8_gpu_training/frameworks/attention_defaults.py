@@ -178,7 +178,7 @@ def version_at_hand(run: Run, distribution: str) -> tuple[int, ...]:
 
 def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
     """What releases do, of Transformers or PyTorch, that are too old to choose by family."""
-    if "transformers" in run.unreleased:
+    if "transformers" in run.unreleased and not _asks_for_settled(run):
         return Unknown("the release of transformers is not known", _UNTOLD), ""
     version = version_at_hand(run, "transformers")
     if version < FIRST_CHOICE:
@@ -188,6 +188,16 @@ def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
             return Unknown("it depends on the releases of transformers and torch", _UNTOLD), ""
         return "eager", "transformers 4.36.2 to 4.55.4: eager before PyTorch 2.1.1"
     return None
+
+
+def _asks_for_settled(run: Run) -> bool:
+    """Whether the project asks for releases that all choose by family, and so does a later
+    commit of the source."""
+    lowest = [_LOWEST.search(limit) for limit in run.limits.get("transformers", ())]
+    return bool(lowest) and all(found and parsed(found[1]) >= _SETTLED for found in lowest)
+
+
+_LOWEST = re.compile(r">=\s*([\d.]+)")
 
 
 def _is_surely_old(run: Run) -> bool:

@@ -717,8 +717,16 @@ def _named_model(run: Run) -> dict[str, Setting]:
         model = call.keywords.get("model") or next(iter(call.positional), None)
         if model is not None and isinstance(model.value, str):
             value, note = attention_of_named(run, model.value)
-            return by_default(run, "attention", value, f"trl loads a model given by name; {note}")
+            found = by_default(run, "attention", value, f"{BY_NAME}; {note}")
+            if told is None:
+                plain = f"{BY_NAME}; {_TRL}: model_init_kwargs None"
+                found.update(by_default(run, "quantization_method", "none", plain))
+                found.update(by_default(run, "quantization_bits", None, plain))
+            return found
     return {}
+
+
+BY_NAME = "trl loads a model given by name"
 
 
 def _optimizer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Optional
 
@@ -103,9 +104,11 @@ def _loaded(call: Call) -> Optional[Setting]:
 
 def _loads_model(name: str) -> bool:
     owner = name.split(".")[-2] if "." in name else ""
-    return (
-        "Model" in owner or "ForCausalLM" in owner or owner.endswith(("Pipeline", "ForCondition"))
-    )
+    return "Model" in owner or owner.endswith("Pipeline") or bool(_TASK_CLASS.search(owner))
+
+
+_TASK_CLASS = re.compile(r"For[A-Z]\w+$")
+"""Transformers' classes of a task: ``Qwen3VLForConditionalGeneration``, ``BertForMaskedLM``."""
 
 
 def _config_in(
