@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional, Union
 
-OF_WEIGHTS = ("named_", "parameters(", "no_grad", "ptim")
-"""One of these stands in every source of which there is something to tell."""
 CHOSEN = "an optimizer of chosen weights"
 BY = "an optimizer of what it gets from: "
 """What a function precedes whose choice an optimizer is given."""
@@ -21,6 +20,10 @@ _OPTIMIZER = re.compile(
     r"(?:\w*Adam\w*|SGD|RMSprop|Adagrad|Adadelta|Adafactor|\w*Lion\w*|\w*Muon\w*|\w*LAMB|Lamb|NAdam"
     r"|RAdam|LARS|Rprop|Prodigy|\w*optim\w*_(?:cls|class))$"
 )
+_TRACE = re.compile(
+    r"named_|parameters\(|no_grad\(|Ada(?:m|factor|grad|delta)|SGD|RMSprop|Lion|Muon|LAMB|Lamb|LARS|Rprop"
+    r"|Prodigy|_cls\(|_class\("
+)
 _NAMED = frozenset({"named_parameters", "named_modules", "named_children"})
 _PASSES_ON = frozenset({"list", "tuple", "filter", "chain", "sorted", "dict", "iter", "zip"})
 _STEPS = frozenset({"forward", "training_step", "train_step", "compute_loss", "step"})
@@ -29,11 +32,11 @@ _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEPTH = 4
 
 
-def optimized_in(tree: ast.Module) -> frozenset[str]:
+def optimized_in(tree: ast.Module, text: str) -> frozenset[str]:
     """``CHOSEN``, ``BY`` and ``CHOOSES`` with functions, ``WITHOUT_GRADIENT`` with attributes."""
     found: set[str] = set()
-    functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
-    for scope in (tree, *functions):
+    lines = _traces_in(text)
+    for scope in _scopes(tree, lines) if lines else ():
         inner = list(_inside(scope))
         if isinstance(scope, _Function):
             if _chooses(inner):
@@ -52,6 +55,32 @@ def optimized_in(tree: ast.Module) -> frozenset[str]:
         for name in (name for items in given for item in items for name in _makers(item)):
             found.add(f"{BY}{name}")
     return frozenset(found)
+
+
+def _traces_in(text: str) -> list[int]:
+    """The lines on which an optimizer may be made, or weights taken."""
+    lines: list[int] = []
+    line, end = 1, 0
+    for match in _TRACE.finditer(text):
+        line += text.count("\n", end, match.start())
+        end = match.start()
+        lines.append(line)
+    return lines
+
+
+def _scopes(tree: ast.Module, lines: Sequence[int]) -> Iterator[ast.AST]:
+    """The module and the functions with one of these lines in them."""
+    yield tree
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        for child in ast.iter_child_nodes(waiting.pop()):
+            if not isinstance(child, (ast.stmt, ast.excepthandler)):
+                continue
+            at = bisect_left(lines, child.lineno)
+            if at < len(lines) and lines[at] <= (child.end_lineno or child.lineno):
+                waiting.append(child)
+                if isinstance(child, _Function):
+                    yield child
 
 
 def _inside(scope: ast.AST) -> Iterator[ast.AST]:

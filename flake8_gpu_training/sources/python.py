@@ -29,7 +29,6 @@ from flake8_gpu_training.sources._python_optimizers import (
     CHOOSES,
     CHOSEN,
     GIVES,
-    OF_WEIGHTS,
     WITHOUT_GRADIENT,
     optimized_in,
 )
@@ -188,8 +187,8 @@ def _read_text(
             mentions -= unsaid(tree, mentions)
         if tree is not None and "backward" in text:
             mentions |= updates_in(tree)
-        if tree is not None and any(trace in text for trace in OF_WEIGHTS):
-            mentions |= optimized_in(tree)
+        if tree is not None:
+            mentions |= optimized_in(tree, text)
         return replace(facts, mentions=mentions, problems=tuple(problems))
     line = _broken_line(text) or line
     message = f"invalid syntax in line {line}"
