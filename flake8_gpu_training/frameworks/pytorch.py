@@ -350,12 +350,11 @@ def _of_another_type(program: _Program) -> Optional[Call]:
 
 def _of_weights(told: Setting, weights: Optional[Setting]) -> Setting:
     """Without mixed precision a model computes in the type of its weights."""
-    if told.value != "fp32" or weights is None or weights.value == "fp32":
+    if told.value != "fp32" or weights is None or weights.value not in ("bf16", "fp16"):
         return told
-    half = "pure-bf16" if weights.value == "bf16" else weights.value
-    candidates = ("fp32", half) if known(half) else ("fp32",)
+    half = "pure-bf16" if weights.value == "bf16" else "fp16"
     reason = "no mixed precision, and weights of another type"
-    return dataclasses.replace(told, value=Unknown(reason, candidates))
+    return dataclasses.replace(told, value=Unknown(reason, ("fp32", half)))
 
 
 def _is_half(value: Any) -> bool:
