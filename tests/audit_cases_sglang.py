@@ -530,7 +530,7 @@ def _attention() -> Iterator[Case]:
     yield from of(sparse, ON, {"tp_size": 8}, "DSA", model=SPARSE)
     chosen = {"tp_size": 8, "dsa_prefill_backend": "flashmla_sparse"}
     yield from of(sparse, ON, chosen, "flashmla_sparse", model=SPARSE)
-    yield from of(sparse, OFF, {})
+    yield from of(sparse, NA, {})
     yield from of(sparse, NA, {"tp_size": 8}, model=LATENT)
     yield from of(third, ON, {}, "attention_backend=fa3")
     yield from of(third, ON, {"attention_backend": "fa3"}, "fa3")

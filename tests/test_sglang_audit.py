@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Optional
 
 import pytest
-from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
-from audit_cases_sglang import CASES
+from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case, Files
+from audit_cases_sglang import CASES, H200, LATENT, ONE, flags, sampled
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -15,7 +16,7 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.audits import audit_of
-from report_builder.scoring import ScoredItem, score
+from report_builder.scoring import ScoredAudit, ScoredItem, score
 
 AUDIT = audit_of("sglang")
 assert AUDIT is not None
@@ -115,7 +116,7 @@ NEVER_ADVISED = {
     ),
 }
 """Items that are never recommended, and why; they are shown disabled instead."""
-NEVER_OFF = {"fp8-gemm", "eviction-policy", "multi-node", "max-new-tokens-clip"}
+NEVER_OFF = {"dsa-backend", "fp8-gemm", "eviction-policy", "multi-node", "max-new-tokens-clip"}
 """Of those, what is on wherever it applies."""
 IN_PROGRAMS = {"pause-generation", "cpu-weight-backup", "shared-memory", "cpu-cores"} | {
     f"weights-from-{way}" for way in ("disk", "tensor", "distributed")
@@ -145,3 +146,51 @@ def test_every_item_has_cases_and_no_case_is_of_another() -> None:
     assert {case.item for case in CASES} == set(ITEMS)
     assert set(NEVER_ADVISED) <= set(ITEMS)
     assert set(NEVER_ADVISED) >= NEVER_OFF
+
+
+def audited(root: Path, files: Files) -> ScoredAudit:
+    """The audit of a project's first run."""
+    assert AUDIT is not None
+    scored = score(AUDIT, judge(runs_of(root, files)[0], all_checks()))
+    assert scored is not None
+    return scored
+
+
+def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:
+    return {entry.category.id: entry.score for entry in scored.categories}
+
+
+def test_the_total_of_a_server_that_leaves_all_at_its_default(tmp_path: Path) -> None:
+    scored = audited(tmp_path, flags({}, gpus=ONE))
+    # A: prefill graphs 1, decode graphs 1, overlap 1.5. B: share, chunks, requests 1 each.
+    # C: radix 2.5, LRU 0.5. F: fa3 on Hopper as backend 2.5 and kernel 1. I: xgrammar 0.5,
+    # watchdog 0.5. J: token usage and the clipped estimate 0.75 each.
+    points = {"A": 3.5, "B": 3, "C": 3, "D": 0, "E": 0, "F": 3.5, "G": 0, "H": None, "I": 1}
+    assert by_category(scored) == {**points, "J": 1.5}
+    # FP8 on Hopper 5 is to be gained: 15.5 / 20.5; 54 without the 7 of RLHF.
+    assert (scored.score, scored.maximum, scored.attainment) == (15.5, 47, 0.76)
+    assert (scored.earned, scored.lost) == (15.5, 5)
+
+
+def test_the_total_of_a_latent_mixture_over_eight_gpus(tmp_path: Path) -> None:
+    scored = audited(tmp_path, flags({"tp_size": 8}, model=LATENT, gpus=H200))
+    # More than the first: FP8 products and DeepGEMM 0.5 each, chunks of prefixes 0.75,
+    # tensor parallelism 1.5, the checkpoint is in FP8: 5.
+    points = {"A": 4.5, "B": 3, "C": 3.75, "D": 1.5, "E": 5, "F": 3.5, "G": 0, "H": None, "I": 1}
+    assert by_category(scored) == {**points, "J": 1.5}
+    # DP attention 1 is to be gained.
+    assert (scored.score, scored.maximum, scored.attainment) == (23.75, 47, 0.96)
+    assert (scored.earned, scored.lost) == (23.75, 1)
+
+
+def test_the_total_of_a_colocated_engine_that_switches_much_off(tmp_path: Path) -> None:
+    switches = {"disable_radix_cache": True, "disable_cuda_graph": True}
+    options = {"mem_fraction_static": 0.85, **switches}
+    scored = audited(tmp_path, sampled(options, "    engine.release_memory_occupation()\n"))
+    # A: overlap 1.5. B: chunks and requests 1 each, half of the share. F: 3.5. H: weights from
+    # tensors 2. I: xgrammar and watchdog. J: the estimate; an Engine logs errors only.
+    points = {"A": 1.5, "B": 2.5, "C": 0, "D": 0, "E": 0, "F": 3.5, "G": 0, "H": 2, "I": 1}
+    assert by_category(scored) == {**points, "J": 0.75}
+    # To be gained: decode graphs 1, half of the share, the radix cache 2.5, the saver 2.5.
+    assert (scored.score, scored.maximum, scored.attainment) == (11.25, 54, 0.63)
+    assert (scored.earned, scored.lost) == (11.25, 6.5)

@@ -168,13 +168,10 @@ _DSA = ("dsa_prefill_backend", "dsa_decode_backend", "nsa_prefill_backend", "nsa
 
 
 def backend(engine: Engine) -> Judgement:
-    """The backend of attention with keys and values of heads, or of the sparse one."""
-    sparse, latent = is_sparse(engine), is_latent(engine)
-    if sparse:
-        told = engine.written(*_DSA) or asked_backend(engine)
-        if told is not None:
-            return on(told, "dsa") if told.known else cannot_tell(told)
-        return defaulted(engine, "attention_backend by the model (DSA)", "dsa")
+    """The backend of attention with keys and values of heads."""
+    latent = is_latent(engine)
+    if is_sparse(engine):
+        return cannot_apply(Text("DSA 模型，见 DSA 后端", "sparse attention (DSA), judged there"))
     if latent:
         return cannot_apply(Text("MLA 模型，见 MLA 后端", "latent attention (MLA), judged there"))
     asked = asked_backend(engine)
@@ -182,11 +179,11 @@ def backend(engine: Engine) -> Judgement:
         if latent is None:
             return cannot_tell(Text("模型未知", "the model is not known"))
         found = default_backend(engine)
-        return defaulted(engine, f"attention_backend={found or 'auto'}", "mha")
+        return defaulted(engine, f"attention_backend={found or 'auto'}")
     if not asked.known:
         return cannot_tell(asked)
     if asked.value not in _SLOW:
-        return on(asked, "mha")
+        return on(asked)
     return propose_without(
         engine,
         asked,
@@ -194,8 +191,20 @@ def backend(engine: Engine) -> Judgement:
         Text(f"注意力后端 {asked.value} 很慢", f"the backend {asked.value} is slow"),
         Text("去掉，由 SGLang 选择", "drop it: SGLang chooses"),
         {str(asked.name): default_backend(engine) or "flashinfer"},
-        variant="mha",
     )
+
+
+def sparse_backend(engine: Engine) -> Judgement:
+    """The backends of sparse attention (DSA)."""
+    sparse = is_sparse(engine)
+    if sparse is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if not sparse:
+        return cannot_apply(Text("不是 DSA 模型", "no sparse attention (DSA)"))
+    told = engine.written(*_DSA) or asked_backend(engine)
+    if told is not None:
+        return on(told) if told.known else cannot_tell(told)
+    return defaulted(engine, "attention_backend by the model (DSA)")
 
 
 def latent_backend(engine: Engine) -> Judgement:

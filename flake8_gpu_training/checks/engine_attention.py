@@ -188,8 +188,7 @@ CHECKS: tuple[Check, ...] = (
         fix="Leave the backend to the engine.",
         items=(
             *vllm_item("F", "attention-backend", 1),
-            *sglang_item("F", "mha-backend", 2.5, "backend", "mha"),
-            *sglang_item("F", "dsa-backend", 2.5, "backend", "dsa"),
+            *sglang_item("F", "mha-backend", 2.5, "backend"),
         ),
         impact=by_class(Priority.MEDIUM, _BACKENDS),
         examples=served(

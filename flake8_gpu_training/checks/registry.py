@@ -62,7 +62,7 @@ MODULES = (
     "sglang_cache",  # GPU967 to GPU971
     "sglang_parallel",  # GPU972 to GPU977, GPU989
     "sglang_rlhf",  # GPU979 to GPU982
-    "sglang_serving",  # GPU978, GPU983 to GPU988, GPU990 to GPU992
+    "sglang_serving",  # GPU978, GPU983 to GPU988, GPU990 to GPU993
 )
 
 

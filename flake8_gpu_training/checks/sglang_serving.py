@@ -1,4 +1,4 @@
-"""GPU978, GPU983 to GPU988, GPU990 to GPU992: SGLang in production."""
+"""GPU978, GPU983 to GPU988, GPU990 to GPU993: SGLang in production."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from flake8_gpu_training.checks._sglang import (
     speculates,
     variable,
 )
+from flake8_gpu_training.checks._sglang_sizes import sparse_backend
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine
@@ -419,5 +420,17 @@ CHECKS: tuple[Check, ...] = (
         items=sglang_item("F", "hybrid-backend", 0.5),
         impact=by_class(Priority.LOW, f"{DOCS}/attention_backend"),
         sources=(f"{DOCS}/attention_backend", f"{SOURCE}/attention_hook.py"),
+    ),
+    Check(
+        "GPU993",
+        "sparse-attention-backend",
+        Text("DSA 后端", "Backend of sparse attention"),
+        Priority.LOW,
+        of_engine(sglang=sparse_backend),
+        why="DeepSeek sparse attention picks tokens by an index, which has kernels of its own.",
+        fix="Leave the DSA backends to SGLang, which takes those of the GPU.",
+        items=sglang_item("F", "dsa-backend", 2.5, "backend"),
+        impact=by_class(Priority.LOW, f"{DOCS}/attention_backend"),
+        sources=(f"{DOCS}/attention_backend", f"{SOURCE}/fields/exec_.py: dsa_*_backend"),
     ),
 )
