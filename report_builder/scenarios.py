@@ -13,6 +13,7 @@ from typing import Optional
 
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
+from report_builder.scenario_releases import in_release
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
@@ -683,6 +684,8 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     files = tuple(_file(source, name, values) for source, name in entry.files)
     if run is not None and _is_old_swift(run):
         files = tuple(replace(file, text=_in_old_swift(file.text)) for file in files)
+    if run is not None:
+        files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
     return Scenario(_title(run, entry, suits), files, _launch(run, entry))
 
 
