@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Optional
 
@@ -181,12 +181,14 @@ def _comes_in_fp8(engine: Engine) -> bool:
 def capacity_of(run: Run) -> Optional[Capacity]:
     """The capacity of the run's engine; None where model or sizes are not known."""
     engine = engine_of(run)
-    if engine is None or engine.name != "vllm" or engine.is_remote:
+    if engine is None or engine.is_remote:
         return None
     name = run.model.name or ""
     shape = shape_named(last_part(name))
     if shape is None or _OTHER_LAYERS.search(name) or _is_odd(engine):
         return None
+    if engine.name == "sglang":
+        return _static(engine, shape)
     sizes = [_size(engine, n) for n in ("tensor_parallel_size", "pipeline_parallel_size")]
     tensor, pipeline = sizes
     if tensor is None or pipeline is None:
@@ -241,18 +243,81 @@ def _on(engine: Engine, shape: Shape, found: Capacity, marketed: float, tensor: 
     )
 
 
+_LARGEST_STATIC = 0.95
+"""What SGLang gives weights and cache at most by itself: it works the share out at the start."""
+
+
+def _static(engine: Engine, shape: Shape) -> Optional[Capacity]:
+    """SGLang's: weights and cache share ``mem_fraction_static``, the pass has the rest."""
+    tensor, pipeline = _size(engine, "tp_size"), _size(engine, "pp_size")
+    groups, element = _attention_groups(engine), _element(engine)
+    setting = engine.option("mem_fraction_static")
+    if tensor is None or pipeline is None or groups is None or element is None:
+        return None
+    if not setting.known or tensor % groups:
+        return None
+    share = amount(setting) or _LARGEST_STATIC
+    each, kind = bytes_per_weight(engine)
+    weights = weights_gib(shape, each, tensor * pipeline)
+    token = bytes_of_token(shape, tensor // groups, pipeline, element)
+    length, context = (
+        amount(engine.option("context_length")),
+        context_of(engine.run.model.name or ""),
+    )
+    found = Capacity(
+        weights,
+        token,
+        share,
+        length=int(length) if length is not None else context,
+        context=context,
+        gpus=tensor * pipeline,
+        kind=kind,
+        exact=kind == "16 bit" and engine.option("quantization").value is None,
+    )
+    gpu = GPUS.get(engine.run.hardware.gpu or "")
+    marketed = engine.run.hardware.memory_gib or (gpu.memory_gib if gpu is not None else None)
+    if marketed is None:
+        return found
+    total = _reported(engine.run.hardware.gpu or "", marketed)
+    pool = max(total * share - weights, 0.0) if setting.explicit else None
+    return replace(
+        found,
+        total=total,
+        pool=pool,
+        tokens=None if pool is None else tokens_in(pool, token),
+        most=marketed * share - weights,
+    )
+
+
+def _attention_groups(engine: Engine) -> Optional[int]:
+    """Groups of ranks between which requests are split (DP attention), or None."""
+    newer = _size(engine, "attn_dp_size")
+    if newer is None or newer > 1:
+        return newer
+    asked = engine.option("enable_dp_attention")
+    if not asked.known:
+        return None
+    return _size(engine, "dp_size") if asked.value is True else 1
+
+
 def _reported(gpu: str, marketed: float) -> float:
     kind = next((k for k in (gpu, gpu.rpartition("-")[0]) if k in _REPORTED), "")
     return _REPORTED.get(kind, marketed * _REPORTED_SHARE)
 
 
+_ODD = (
+    *("cpu_offload_gb", "kv_cache_memory_bytes", "num_gpu_blocks_override"),
+    *("max_total_tokens", "enable_hisparse", "enable_double_sparsity"),
+)
+
+
 def _is_odd(engine: Engine) -> bool:
     """Whether something else takes, or spares, memory that is not accounted for."""
-    for name in ("cpu_offload_gb", "kv_cache_memory_bytes", "num_gpu_blocks_override"):
+    for name in _ODD:
         found = engine.written(name)
         if found is not None and found.value not in (0, None):
             return True
-    copies = _size(engine, "data_parallel_size")
+    copies = _size(engine, "dp_size" if engine.name == "sglang" else "data_parallel_size")
     if engine.run.model.is_moe and copies != 1:
         return True  # experts may be spread over the copies
     return engine.mode not in (Mode.SERVE, Mode.OFFLINE, Mode.INTEGRATED, Mode.RLHF_SERVER)

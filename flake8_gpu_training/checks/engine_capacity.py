@@ -12,6 +12,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.serving_memory import GIB, Capacity, capacity_of
 
 _KV_CHECK = "vLLM 0.10.2 and 0.33.0, v1/core/kv_cache_utils.py"
+_STATIC = "SGLang 0.5.23, arg_groups/memory_hook.py; 0.5.3, model_executor/model_runner.py"
 _MARGIN = 1.02
 """Sizes are exact, but nothing is refused within so much of the limit."""
 
@@ -33,6 +34,18 @@ def _fits(engine: Engine) -> Judgement:
     if needed > found.most * _MARGIN:
         return _refused(engine, _sequence(found, usable, needed))
     return no_mistake()
+
+
+def _static_fits(engine: Engine) -> Judgement:
+    """SGLang's weights alone: a pool that holds no request of full length still starts."""
+    run = engine.run
+    found = capacity_of(run)
+    if found is None or found.most is None or not found.exact or run.hardware.weak:
+        return no_mistake()
+    usable = found.most + found.weights
+    if is_foreign(run) or found.weights <= usable * _MARGIN:
+        return no_mistake()
+    return _refused(engine, _weights(found, usable))
 
 
 def _weights(found: Capacity, usable: float) -> tuple[Text, Text, Text]:
@@ -74,10 +87,10 @@ def _sequence(found: Capacity, usable: float, needed: float) -> tuple[Text, Text
 
 def _refused(engine: Engine, words: tuple[Text, Text, Text]) -> Judgement:
     current, action, _ = words
-    setting = engine.written("max_model_len") or engine.written("tensor_parallel_size")
+    setting = engine.written("max_model_len", "tensor_parallel_size", "tp_size")
     location = setting.location if setting is not None else None
     place = location or engine.run.place.location
-    message = f"{action.en}: vLLM cannot start, {current.en}"
+    message = f"{action.en}: {engine.kind.title} cannot start, {current.en}"
     finding = Finding(place, message, told=told(current, action))
     return Judgement(Status.NOT_APPLICABLE, findings=(finding,), current=current, action=action)
 
@@ -88,7 +101,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-does-not-fit",
         Text("引擎显存不足", "The engine cannot start for lack of memory"),
         Priority.HIGH,
-        of_engine(vllm=_fits),
+        of_engine(vllm=_fits, sglang=_static_fits),
         why="The engine stops when the weights, or the KV cache of one sequence of the longest "
         "length, do not fit the memory that it may use.",
         fix="Shorten max_model_len, use more GPUs, or serve a quantized checkpoint.",
@@ -101,6 +114,6 @@ CHECKS: tuple[Check, ...] = (
             model="Qwen/Qwen2.5-72B-Instruct",
             gpus="a100-80g:4",
         ),
-        sources=(_KV_CHECK, CONSERVING),
+        sources=(_KV_CHECK, _STATIC, CONSERVING),
     ),
 )
