@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +29,13 @@ def run_of(framework: str = "swift", **practices: Any) -> Run:
         Place(PlaceKind.FLAGS, AT),
         profile={name: Setting(name, value, AT) for name, value in practices.items()},
     )
+
+
+def engines(name: str) -> Iterator[Run]:
+    """Runs of an engine: a server, an offline batch and one that lends its memory."""
+    saver = {"enable_memory_saver": Setting("enable_memory_saver", True, AT)}
+    for kind, settings in ((RunKind.SERVE, {}), (RunKind.INFER, {}), (RunKind.INFER, saver)):
+        yield replace(run_of(name), kind=kind, settings=settings)
 
 
 def branches(roots: tuple[Branch, ...]) -> Iterator[Branch]:
@@ -60,6 +68,8 @@ def test_every_mark_can_be_given_and_none_comes_unasked(audit: str) -> None:
     seen = marked(audit, run_of(tuning="full", **long), *every)
     seen += marked(audit, run_of(tuning="lora", **long), *every)
     seen += marked(audit, run_of(**driven), *every)
+    for run in engines(audit):
+        seen += marked(audit, run, *every)
     able = [e.text.en for e in branches(TREES[audit]) if e.advises or e.holds is not None]
     assert set(seen) == set(able)
     assert marked(audit, run_of(max_length=512)) == []
