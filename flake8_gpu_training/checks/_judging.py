@@ -88,6 +88,12 @@ def off(why: Text, setting: Optional[Setting] = None) -> Judgement:
     return Judgement(Status.DISABLED, evidence=shown, current=why)
 
 
+def by_code(lacks: Text, code: str, language: str = "python") -> Judgement:
+    """Off: the framework has no parameter for it; ``code`` is what a fork of it would have."""
+    said = Text(f"{lacks.zh}；需改动代码", f"{lacks.en}; takes a change of the code")
+    return replace(off(said), change=Change(language, code))
+
+
 def cannot_apply(why: Text) -> Judgement:
     """The practice cannot apply to this run."""
     return Judgement(Status.NOT_APPLICABLE, current=why)

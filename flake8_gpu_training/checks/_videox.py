@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional
 
-from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Judge,
     cannot_apply,
@@ -20,13 +19,8 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._scale import text
 from flake8_gpu_training.checks._settings import is_on, parameter
 from flake8_gpu_training.checks.base import (
-    Change,
-    Check,
-    Example,
-    Impact,
     Item,
     Judgement,
-    Priority,
 )
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.reading import number
@@ -243,15 +237,6 @@ def blocks(run: Run) -> tuple[str, ...]:
     return _BLOCKS.get(by_script) or _BLOCKS.get(of.family, ())
 
 
-# --- what takes a change of the code ----------------------------------------------------------
-
-
-def by_code(lacks: Text, code: str, language: str = "python") -> Judgement:
-    """Off: VideoX-Fun has no flag for it; ``code`` is what a fork of the script would have."""
-    said = Text(f"{lacks.zh}；需改动代码", f"{lacks.en}; takes a change of the code")
-    return replace(off(said), change=Change(language, code))
-
-
 # --- switches ----------------------------------------------------------------------------------
 
 Obstacle = Callable[[Run], Optional[Text]]
@@ -274,36 +259,3 @@ def switch(name: str, hint: Text, obstacle: Optional[Obstacle] = None) -> Judge:
         return on(setting) if is_on(setting) else off(hint, setting)
 
     return judge
-
-
-def option(
-    code: str,
-    name: str,
-    title: Text,
-    judge: Judge,
-    items: Union[Item, tuple[Item, ...]],
-    why: str,
-    fix: str,
-    source: str,
-    priority: Priority = Priority.LOW,
-    impact: Optional[Impact] = None,
-    examples: tuple[Example, ...] = (),
-    ignore: str = "",
-    difficulty: str = "low",
-) -> Check:
-    """A check of an option that only its framework has."""
-    return Check(
-        code,
-        name,
-        title,
-        priority,
-        judge,
-        why=why,
-        fix=fix,
-        ignore=ignore,
-        items=items if isinstance(items, tuple) else (items,),
-        impact=impact or by_class(priority, source),
-        difficulty=difficulty,
-        examples=examples,
-        sources=(source,),
-    )

@@ -7,6 +7,7 @@ from typing import Optional
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
+    by_code,
     cannot_apply,
     cannot_tell,
     off,
@@ -27,7 +28,6 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks._settings import is_on
 from flake8_gpu_training.checks._videox import (
-    by_code,
     flag,
     is_deepspeed,
     is_fsdp,

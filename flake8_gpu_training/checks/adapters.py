@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
@@ -384,6 +385,7 @@ CHECKS: tuple[Check, ...] = (
             Item("llamafactory", "A", "lora", 3, "tuner", "lora"),
             Item("llamafactory", "A", "oft", 3, "tuner", "oft"),
             Item(_H, "C", "lora", 3, "", "lora|adalora"),
+            Item("flow-factory", "C", "lora", 2, "", "lora"),
         ),
         impact=Impact(
             memory=(-87, -70),
@@ -408,7 +410,7 @@ CHECKS: tuple[Check, ...] = (
         "quantized-base",
         Text("量化基座（QLoRA）", "Quantized base model (QLoRA)"),
         Priority.HIGH,
-        by_framework(_quantized, videox_fun=videox.four_bits),
+        by_framework(_quantized, videox_fun=videox.four_bits, flow_factory=flow.four_bits),
         why="Frozen 16-bit weights take 2 bytes per parameter on every GPU; in 4 bits a quarter.",
         fix="Load the base model in 4 bits (NF4, double quantization).",
         ignore="The weights fit: 4-bit training is slower.",
@@ -425,6 +427,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_H, "C", "torchao", 4, "quantized", "torchao"),
             Item(_H, "C", "fp8-quantization", 4, "quantized", "fp8"),
             Item("videox-fun", "I", "qlora-4bit", 1),
+            Item("flow-factory", "J", "qlora", 1),
         ),
         impact=Impact(
             memory=(-75, -60),

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any, Optional
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
@@ -307,7 +308,7 @@ def _named_otherwise(run: Run) -> bool:
     return _HAS_FLASH <= version_at_hand(run, "transformers")[:2] < _HAS_CHOICE
 
 
-_SERVES = "flash-attention-2|flash-attention-3|sdpa|auto"
+_SERVES = "flash-attention-2|flash-attention-3|sdpa|auto|flash|flash-3|varlen|sage|xformers"
 _A = "general"
 _S = "swift"
 _L = "llamafactory"
@@ -320,7 +321,7 @@ CHECKS: tuple[Check, ...] = (
         "flash-attention",
         Text("Flash Attention", "Flash attention"),
         Priority.HIGH,
-        by_framework(_flash_attention, videox_fun=videox.attention),
+        by_framework(_flash_attention, videox_fun=videox.attention, flow_factory=flow.attention),
         why="Attention that stores its score matrix takes memory and traffic quadratic in "
         "the length; FlashAttention never stores it, and skips padding where samples are "
         "packed or padding-free.",
@@ -345,6 +346,12 @@ CHECKS: tuple[Check, ...] = (
             Item(_V, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
             Item(_V, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
             Item(_V, "F", "sdpa", 4, "attention", "sdpa"),
+            Item("flow-factory", "E", "flash", 4, "attention", "flash"),
+            Item("flow-factory", "E", "flash-3", 4, "attention", "flash-3"),
+            Item("flow-factory", "E", "varlen", 4, "attention", "varlen"),
+            Item("flow-factory", "E", "sage", 4, "attention", "sage"),
+            Item("flow-factory", "E", "xformers", 4, "attention", "xformers"),
+            Item("flow-factory", "E", "default-sdpa", 4, "attention", "default-sdpa"),
         ),
         impact=by_class(
             Priority.HIGH,

@@ -498,7 +498,10 @@ CHECKS: tuple[Check, ...] = (
         why="NCCL guesses the interface between nodes, and sometimes takes the slow one.",
         fix="Set NCCL_SOCKET_IFNAME and NCCL_IB_HCA for the cluster.",
         ignore="When /etc/nccl.conf sets them.",
-        items=(Item(_A, "E", "nccl-tuning", 1),),
+        items=(
+            Item(_A, "E", "nccl-tuning", 1),
+            Item("flow-factory", "J", "nccl-environment", 0.5),
+        ),
         impact=by_class(Priority.LOW, sources.NCCL),
         examples=(
             Example(

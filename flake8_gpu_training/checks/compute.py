@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Optional
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
@@ -529,7 +530,7 @@ CHECKS: tuple[Check, ...] = (
         "torch-compile",
         Text("torch.compile 图编译", "torch.compile"),
         Priority.MEDIUM,
-        by_framework(_compile, videox_fun=videox.compilation),
+        by_framework(_compile, videox_fun=videox.compilation, flow_factory=flow.compilation),
         why="Eager PyTorch launches every operation on its own and writes each result to "
         "memory; a compiled graph fuses them.",
         fix="Set torch_compile, or wrap the model with torch.compile.",
@@ -540,6 +541,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_S, "G", "torch-compile", 1),
             Item(_H, "G", "torch-compile", 1),
             Item("videox-fun", "I", "torch-compile", 1.5),
+            Item("flow-factory", "J", "torch-compile", 1),
         ),
         impact=Impact(throughput=(10, 40), source=sources.PYTORCH_2),
         examples=(
@@ -591,7 +593,7 @@ CHECKS: tuple[Check, ...] = (
         "liger-kernel",
         Text("Liger Kernel 融合算子", "Liger kernels"),
         Priority.HIGH,
-        by_framework(_liger, videox_fun=videox.liger),
+        by_framework(_liger, videox_fun=videox.liger, flow_factory=flow.liger),
         why="Norms, rotary embeddings and activations are bound by memory traffic, and the "
         "logits of a large vocabulary are the peak of memory.",
         fix="Turn on the Liger kernels where the model's family is supported.",
@@ -602,6 +604,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_L, "G", "liger-kernel", 3, "kernels", "liger"),
             Item(_H, "G", "liger-kernel", 2.5, "", "liger"),
             Item("videox-fun", "I", "liger-kernel", 0.5),
+            Item("flow-factory", "J", "liger-kernel", 0.5),
         ),
         impact=Impact(
             throughput=(10, 20),
@@ -686,12 +689,15 @@ CHECKS: tuple[Check, ...] = (
         "fused-adam",
         Text("融合 Adam", "Fused Adam"),
         Priority.LOW,
-        by_framework(_fused_adam, videox_fun=videox.fused_optimizer),
+        by_framework(
+            _fused_adam, videox_fun=videox.fused_optimizer, flow_factory=flow.fused_optimizer
+        ),
         why="A fused optimizer updates all parameters in one kernel.",
         fix="Set optim to adamw_torch_fused.",
         items=(
             Item(_L, "E", "fused-adam", 6, "optimizer"),
             Item("videox-fun", "I", "fused-optimizer", 1),
+            Item("flow-factory", "J", "fused-adam", 0.5),
         ),
         impact=by_class(Priority.LOW, sources.PYTORCH_TUNING),
         sources=(sources.PYTORCH_TUNING, sources.HF_ARGUMENTS),

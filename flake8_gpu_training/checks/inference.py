@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sglang_operations
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, vllm_item
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
@@ -464,10 +466,13 @@ CHECKS: tuple[Check, ...] = (
         "group-sampling",
         Text("GRPO 采样", "Group sampling"),
         Priority.LOW,
-        _sampling,
+        by_framework(_sampling, flow_factory=flow.groups),
         why="GRPO takes a completion's advantage from its group; small groups are noisy.",
         fix="Sample 8 or more completions per prompt.",
-        items=_item("grpo-sampling", 1),
+        items=(
+            *_item("grpo-sampling", 1),
+            Item("flow-factory", "F", "sample-group-size", 1),
+        ),
         impact=Impact(
             throughput=(0, 0),
             note=Text("收敛更稳定，不影响吞吐", "steadier convergence, the same throughput"),

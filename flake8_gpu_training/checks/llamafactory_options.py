@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Callable, Optional
 
+from flake8_gpu_training.checks import _flow as flow
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
     Judge,
     advise,
@@ -661,10 +663,13 @@ CHECKS: tuple[Check, ...] = (
         "preprocessing-batch-size",
         Text("预处理批大小", "Preprocessing batch size"),
         Priority.LOW,
-        _preprocessing_batch,
+        by_framework(_preprocessing_batch, flow_factory=flow.preprocessing_batch),
         why="Samples are tokenised in groups; small groups pay the overhead of each call.",
         fix="Leave preprocessing_batch_size at 1000.",
-        items=(_item("H", "preprocessing-batch-size"),),
+        items=(
+            _item("H", "preprocessing-batch-size"),
+            Item("flow-factory", "G", "preprocessing-batch-size", 1),
+        ),
         sources=(_DATA,),
     ),
     Check(

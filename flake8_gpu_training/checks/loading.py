@@ -497,6 +497,7 @@ CHECKS: tuple[Check, ...] = (
             Item("llamafactory", "H", "dataloader-workers", 1),
             Item("transformers", "H", "dataloader-workers", 2),
             Item("videox-fun", "G", "dataloader-workers", 2),
+            Item("flow-factory", "G", "dataloader-workers", 1),
         ),
         impact=by_class(
             Priority.MEDIUM,

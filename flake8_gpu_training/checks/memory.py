@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
@@ -407,7 +408,9 @@ CHECKS: tuple[Check, ...] = (
         "activation-checkpointing",
         Text("激活重计算（梯度检查点）", "Activation checkpointing"),
         Priority.HIGH,
-        by_framework(recomputation, videox_fun=videox.recomputation),
+        by_framework(
+            recomputation, videox_fun=videox.recomputation, flow_factory=flow.recomputation
+        ),
         why="Activations of all layers are kept for the backward pass; with long sequences "
         "they take more memory than the model.",
         fix="Turn on gradient checkpointing: only the layers' inputs are kept.",
@@ -419,6 +422,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_L, "C", "gradient-checkpointing", 1),
             Item(_H, "B", "gradient-checkpointing", 2),
             Item("videox-fun", "B", "gradient-checkpointing", 2),
+            Item("flow-factory", "B", "gradient-checkpointing", 1.5),
         ),
         impact=Impact(
             throughput=(-30, -15),
@@ -462,6 +466,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_H, "E", "fsdp-cpu-offload", 1, "offload", "fsdp"),
             Item(_H, "E", "zero-offload", 1, "offload", "zero"),
             Item("videox-fun", "D", "zero3-cpu-offload", 1, "beside", "zero"),
+            Item("flow-factory", "D", "zero2-offload", 1, "", "zero"),
         ),
         impact=Impact(
             throughput=(-50, 0),
@@ -487,7 +492,7 @@ CHECKS: tuple[Check, ...] = (
         "gradient-accumulation",
         Text("梯度累积", "Gradient accumulation"),
         Priority.MEDIUM,
-        by_framework(_accumulation, videox_fun=videox.accumulation),
+        by_framework(_accumulation, videox_fun=videox.accumulation, flow_factory=flow.accumulation),
         why="With a small global batch the optimizer step and the gradient exchange weigh "
         "as much as the computation, and gradients are noisy.",
         fix="Accumulate micro-batches up to a global batch of 16 or more.",
@@ -497,6 +502,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_L, "C", "gradient-accumulation", 1),
             Item(_H, "I", "gradient-accumulation", 1),
             Item("videox-fun", "B", "gradient-accumulation", 0.5),
+            Item("flow-factory", "B", "gradient-accumulation", 1),
         ),
         impact=by_class(Priority.MEDIUM, sources.HF_SINGLE_GPU),
         examples=(

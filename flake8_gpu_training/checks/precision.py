@@ -491,6 +491,8 @@ CHECKS: tuple[Check, ...] = (
             Item("videox-fun", "A", "mixed-precision-bf16", 3, "precision", "bf16"),
             Item("videox-fun", "A", "mixed-precision-fp16", 3, "precision", "fp16"),
             Item(_H, "A", "fp16", 3, "precision", "fp16"),
+            Item("flow-factory", "A", "mixed-precision-bf16", 2.5, "precision", "bf16"),
+            Item("flow-factory", "A", "mixed-precision-fp16", 2.5, "precision", "fp16"),
         ),
         impact=Impact(
             throughput=(50, 200),

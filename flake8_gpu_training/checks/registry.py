@@ -37,6 +37,8 @@ MODULES = (
     "swift_options",  # GPU608 to GPU616
     "videox_options",  # GPU126, GPU230 to GPU235, GPU645 to GPU655
     "videox_data",  # GPU127, GPU236, GPU324 to GPU327, GPU523 to GPU532
+    "flow_options",  # GPU128 to GPU130, GPU237 to GPU242, GPU656 to GPU664
+    "flow_data",  # GPU533 to GPU537, GPU704 to GPU715
     "llamafactory_options",  # GPU110 and others: what LlamaFactory alone has
     "trainer_options",  # GPU220 to GPU226, GPU320 to GPU323
     "trainer_sharding",  # GPU120 to GPU125

@@ -126,6 +126,8 @@ def _fsdp_variant(run: Run) -> str:
     if run.value("megatron") is True:
         return "megatron-fsdp"
     kind = _PARTLY_SHARDED.get(text(run, "fsdp") or "", "fsdp")
+    if run.framework == "flow_factory" and number(run, "fsdp_version") == 2:
+        kind = "fsdp2"  # an item of its own there
     return f"{kind}-offload" if run.value("fsdp_offload") is True else kind
 
 
@@ -319,13 +321,15 @@ _S = "swift"
 _L = "llamafactory"
 _H = "transformers"
 _V = "videox-fun"
+_F = "flow-factory"
 _GRADIENTS = "fsdp-shard-grad-op|fsdp-shard-grad-op-offload"
 _HYBRID = "fsdp-hybrid-shard|fsdp-hybrid-shard-offload"
 _KEPT = "fsdp|fsdp-shard-grad-op|fsdp-hybrid-shard"
+_SECOND = "fsdp2|fsdp2-offload"
 _MOVED = "fsdp-offload|fsdp-shard-grad-op-offload|fsdp-hybrid-shard-offload"
 
 _ZERO_ITEMS = (
-    Item(_A, "A", "fsdp", 2, "sharding", f"{_KEPT}|{_MOVED}|megatron-fsdp"),
+    Item(_A, "A", "fsdp", 2, "sharding", f"{_KEPT}|{_MOVED}|{_SECOND}|megatron-fsdp"),
     Item(
         _A,
         "A",
@@ -352,6 +356,11 @@ _ZERO_ITEMS = (
     Item(_H, "E", "fsdp-hybrid-shard", 5, "sharding", _HYBRID),
     Item(_H, "E", "zero2", 5, "sharding", "zero1|zero2|zero2-offload"),
     Item(_H, "E", "zero3", 5, "sharding", "zero3|zero3-offload"),
+    Item(_F, "D", "zero1", 3, "sharding", "zero1"),
+    Item(_F, "D", "zero2", 3, "sharding", "zero2|zero2-offload"),
+    Item(_F, "D", "zero3", 3, "sharding", "zero3|zero3-offload"),
+    Item(_F, "D", "fsdp-full-shard", 3, "sharding", f"{_KEPT}|{_MOVED}"),
+    Item(_F, "D", "fsdp2", 3, "sharding", _SECOND),
     Item(_V, "D", "zero2", 4, "sharding", "zero1|zero2|zero2-offload"),
     Item(_V, "D", "zero3", 4, "sharding", "zero3|zero3-offload"),
     Item(_V, "D", "fsdp-full-shard", 4, "sharding", f"{_KEPT}|{_MOVED}"),
@@ -410,6 +419,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item(_S, "D", "zero-plus-plus", 1),
             Item("videox-fun", "I", "zero-plus-plus", 1),
+            Item("flow-factory", "J", "zero-plus-plus", 0.5),
         ),
         impact=by_class(
             Priority.MEDIUM,

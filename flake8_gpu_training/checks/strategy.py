@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
+from flake8_gpu_training.checks import _flow as flow
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
@@ -375,7 +377,7 @@ CHECKS: tuple[Check, ...] = (
         "lr-schedule",
         Text("学习率调度", "Learning-rate schedule"),
         Priority.LOW,
-        _schedule,
+        by_framework(_schedule, flow_factory=flow.schedule),
         why="A learning rate that starts at its full value disturbs the first updates; one "
         "that decays reaches the same loss in fewer steps.",
         fix="Warm up over 3 to 10 % of the steps, then decay by cosine or linearly.",
@@ -383,6 +385,7 @@ CHECKS: tuple[Check, ...] = (
         items=(
             Item("general", "G", "lr-schedule", 2),
             Item("videox-fun", "H", "lr-scheduler", 1.5),
+            Item("flow-factory", "J", "lr-scheduler", 0.5),
         ),
         impact=Impact(
             throughput=(0, 0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Optional
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
@@ -550,7 +551,9 @@ CHECKS: tuple[Check, ...] = (
         "trainer-optimizer",
         Text("Trainer 的优化器", "The Trainer's optimizer"),
         Priority.LOW,
-        by_framework(_optimizer, videox_fun=videox.lean_optimizer),
+        by_framework(
+            _optimizer, videox_fun=videox.lean_optimizer, flow_factory=flow.lean_optimizer
+        ),
         why="Adam's moments take 8 bytes a trained parameter, 2 in 8 bits; a fused update "
         "launches one kernel instead of thousands.",
         fix="Use adamw_torch_fused; paged_adamw_8bit, GaLore or APOLLO where memory is short.",
@@ -558,6 +561,7 @@ CHECKS: tuple[Check, ...] = (
             *(Item(_H, "D", name, 7, "optimizer", name) for name in _VARIANTS),
             Item("videox-fun", "A", "adam-8bit", 1.5, "optimizer", "adamw-8bit"),
             Item("videox-fun", "A", "came", 1.5, "optimizer", "came"),
+            Item("flow-factory", "J", "adam-8bit", 0.5, "", "adamw-8bit"),
         ),
         impact=by_class(Priority.LOW, sources.PYTORCH_TUNING),
         sources=(ARGUMENTS, sources.PYTORCH_TUNING),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
@@ -296,12 +297,13 @@ CHECKS: tuple[Check, ...] = (
         "gradient-clipping",
         Text("梯度裁剪", "Gradient clipping"),
         Priority.LOW,
-        by_framework(_clipping, videox_fun=videox.clipping),
+        by_framework(_clipping, videox_fun=videox.clipping, flow_factory=flow.clipping),
         why="One batch with a huge gradient can undo many steps.",
         fix="Leave max_grad_norm at its default of 1.0.",
         items=(
             *item("I", "gradient-clipping", 1.5),
             Item("videox-fun", "H", "gradient-clipping", 1.5),
+            Item("flow-factory", "F", "gradient-clipping", 1),
         ),
         impact=Impact(source=ARGUMENTS),
         sources=(ARGUMENTS,),

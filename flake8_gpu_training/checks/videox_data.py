@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._judging import advise, cannot_apply, cannot_tell, off, on, seen
+from flake8_gpu_training.checks._judging import (
+    advise,
+    by_code,
+    cannot_apply,
+    cannot_tell,
+    off,
+    on,
+    seen,
+)
+from flake8_gpu_training.checks._options import option_check
 from flake8_gpu_training.checks._programs import calls, first_call, keyword
 from flake8_gpu_training.checks._scale import has_flash_kernel, ranks, text
 from flake8_gpu_training.checks._settings import is_on
@@ -12,12 +21,10 @@ from flake8_gpu_training.checks._videox import (
     ATTENTION,
     DATA,
     SCRIPTS,
-    by_code,
     flag,
     frames,
     item,
     of_videox,
-    option,
     script,
     switch,
     takes,
@@ -365,7 +372,7 @@ _LAUNCH = (
 _CACHED = "VideoX-Fun 804a425 (2026-05), scripts/*/train*.py and videox_fun/data"
 
 CHECKS: tuple[Check, ...] = (
-    option(
+    option_check(
         "GPU127",
         "nvme-offload",
         Text("NVMe 卸载", "Offload to NVMe"),
@@ -376,7 +383,7 @@ CHECKS: tuple[Check, ...] = (
         "ZeRO-Infinity (Rajbhandari et al., 2021), arXiv:2104.07857",
         difficulty="medium",
     ),
-    option(
+    option_check(
         "GPU236",
         "vae-tiling",
         Text("VAE 空间分块", "VAE in tiles"),
@@ -386,7 +393,7 @@ CHECKS: tuple[Check, ...] = (
         "Call vae.enable_tiling() in the script.",
         "VideoX-Fun 804a425 (2026-05), videox_fun/models/cogvideox_vae.py",
     ),
-    option(
+    option_check(
         "GPU324",
         "varlen-attention",
         Text("变长注意力", "Attention over lengths"),
@@ -396,7 +403,7 @@ CHECKS: tuple[Check, ...] = (
         "Install flash-attn, and leave VIDEOX_ATTENTION_TYPE at FLASH_ATTENTION.",
         ATTENTION,
     ),
-    option(
+    option_check(
         "GPU325",
         "sage-attention",
         Text("SageAttention", "SageAttention"),
@@ -406,7 +413,7 @@ CHECKS: tuple[Check, ...] = (
         "Set VIDEOX_ATTENTION_TYPE=SAGE_ATTENTION where a program only samples.",
         ATTENTION,
     ),
-    option(
+    option_check(
         "GPU326",
         "sparse-linear-attention",
         Text("稀疏线性注意力", "Sparse-linear attention"),
@@ -416,7 +423,7 @@ CHECKS: tuple[Check, ...] = (
         "Distill with scripts/turbodiffusion.",
         ATTENTION,
     ),
-    option(
+    option_check(
         "GPU327",
         "teacache",
         Text("TeaCache", "TeaCache"),
@@ -426,7 +433,7 @@ CHECKS: tuple[Check, ...] = (
         "Call enable_teacache on the pipeline of the validation.",
         "VideoX-Fun 804a425 (2026-05), videox_fun/models/cache_utils.py",
     ),
-    option(
+    option_check(
         "GPU523",
         "resolution-buckets",
         Text("分辨率分桶", "Buckets of resolutions"),
@@ -441,7 +448,7 @@ CHECKS: tuple[Check, ...] = (
             ),
         ),
     ),
-    option(
+    option_check(
         "GPU524",
         "resolution-adaption",
         Text("随机分辨率", "Random resolutions"),
@@ -451,7 +458,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --random_hw_adapt beside --enable_bucket.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU525",
         "token-length",
         Text("按 token 长度训练", "Samples of one length in tokens"),
@@ -461,7 +468,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --training_with_video_token_length beside --enable_bucket and --random_hw_adapt.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU526",
         "auto-tile-batch",
         Text("自动扩批", "Batches filled up"),
@@ -471,7 +478,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --auto_tile_batch_size.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU527",
         "same-token-length",
         Text("跨进程统一长度", "One length on all ranks"),
@@ -481,7 +488,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --keep_all_node_same_token_length.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU528",
         "frame-stride",
         Text("抽帧间隔", "Stride of frames"),
@@ -491,7 +498,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --video_sample_stride to 2 or more.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU529",
         "frame-crop",
         Text("随机截帧", "Random number of frames"),
@@ -501,7 +508,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --random_frame_crop.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU530",
         "preencoded-latents",
         Text("预编码 latent 数据集", "Latents encoded ahead"),
@@ -513,7 +520,7 @@ CHECKS: tuple[Check, ...] = (
         priority=Priority.MEDIUM,
         difficulty="high",
     ),
-    option(
+    option_check(
         "GPU531",
         "text-dropout",
         Text("文本丢弃", "Dropped prompts"),
@@ -523,7 +530,7 @@ CHECKS: tuple[Check, ...] = (
         "Leave text_drop_ratio at 0.1.",
         DATA,
     ),
-    option(
+    option_check(
         "GPU532",
         "preencoded-text",
         Text("预编码提示词", "Prompts encoded ahead"),

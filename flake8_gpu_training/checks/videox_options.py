@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Callable, Optional
 
+from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
+    by_code,
     cannot_apply,
     cannot_tell,
     off,
     on,
     seen,
 )
+from flake8_gpu_training.checks._options import option_check
 from flake8_gpu_training.checks._programs import calls, first_call, keyword
 from flake8_gpu_training.checks._scale import memory_gib, number, text
 from flake8_gpu_training.checks._settings import is_on
@@ -24,7 +28,6 @@ from flake8_gpu_training.checks._videox import (
     README,
     SCRIPTS,
     blocks,
-    by_code,
     figure,
     flag,
     frames,
@@ -33,7 +36,6 @@ from flake8_gpu_training.checks._videox import (
     is_lora,
     item,
     of_videox,
-    option,
     script,
     switch,
     takes,
@@ -481,7 +483,7 @@ CHECKS: tuple[Check, ...] = (
         examples=(_WRAPPING,),
         sources=(README, "VideoX-Fun 804a425 (2026-05), videox_fun/models", sources.PYTORCH_FSDP),
     ),
-    option(
+    option_check(
         "GPU230",
         "fp8-weights",
         Text("FP8 权重推理", "Weights in FP8 for inference"),
@@ -491,7 +493,7 @@ CHECKS: tuple[Check, ...] = (
         "Call convert_model_weight_to_float8 where a program only samples.",
         "VideoX-Fun 804a425 (2026-05), videox_fun/utils/fp8_optimization.py",
     ),
-    option(
+    option_check(
         "GPU232",
         "fractional-checkpointing",
         Text("部分层重计算", "Some layers recomputed"),
@@ -502,7 +504,7 @@ CHECKS: tuple[Check, ...] = (
         "Recompute every second layer in the model's forward.",
         sources.CHECKPOINTING,
     ),
-    option(
+    option_check(
         "GPU233",
         "low-vram",
         Text("低显存模式", "Low-memory mode"),
@@ -521,7 +523,7 @@ CHECKS: tuple[Check, ...] = (
         ),
         examples=(_CROWDED,),
     ),
-    option(
+    option_check(
         "GPU234",
         "vae-mini-batch",
         Text("VAE 小批编码", "VAE in small batches"),
@@ -533,7 +535,7 @@ CHECKS: tuple[Check, ...] = (
         priority=Priority.MEDIUM,
         examples=_example("", " --vae_mini_batch=1", batch=4),
     ),
-    option(
+    option_check(
         "GPU235",
         "multi-stream-vae",
         Text("VAE 多流编码", "VAE on two streams"),
@@ -543,7 +545,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --multi_stream where memory is left.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU645",
         "lora-implementation",
         Text("LoRA 实现", "Implementation of LoRA"),
@@ -557,12 +559,12 @@ CHECKS: tuple[Check, ...] = (
         "Set --use_peft_lora with --rank, --network_alpha and --target_name.",
         LORA,
     ),
-    option(
+    option_check(
         "GPU646",
         "lora-targets",
         Text("LoRA 目标层", "Layers that LoRA trains"),
-        _targets,
-        item("E", "lora-targets", 1),
+        by_framework(_targets, flow_factory=flow.targets),
+        (item("E", "lora-targets", 1), flow.item("C", "target-modules", 1)),
         "Adapters on attention and feed-forward layers learn most; the script does not start "
         "with PEFT and no name.",
         "Set --target_name as the READMEs do.",
@@ -573,7 +575,7 @@ CHECKS: tuple[Check, ...] = (
             "train_lora",
         ),
     ),
-    option(
+    option_check(
         "GPU647",
         "rank-dropout",
         Text("秩 Dropout", "Dropout of ranks"),
@@ -583,7 +585,7 @@ CHECKS: tuple[Check, ...] = (
         "Pass rank_dropout on to LoRAModule.",
         LORA,
     ),
-    option(
+    option_check(
         "GPU648",
         "module-dropout",
         Text("模块 Dropout", "Dropout of adapters"),
@@ -593,7 +595,7 @@ CHECKS: tuple[Check, ...] = (
         "Pass module_dropout on to LoRAModule.",
         LORA,
     ),
-    option(
+    option_check(
         "GPU649",
         "warmup-steps",
         Text("学习率预热", "Warm-up"),
@@ -606,7 +608,7 @@ CHECKS: tuple[Check, ...] = (
             " --lr_warmup_steps=100", " --lr_warmup_steps=100 --lr_scheduler=constant_with_warmup"
         ),
     ),
-    option(
+    option_check(
         "GPU650",
         "abnormal-norm-clip",
         Text("异常梯度裁剪", "Clipping of abnormal norms"),
@@ -616,17 +618,17 @@ CHECKS: tuple[Check, ...] = (
         "Leave --abnormal_norm_clip_start at its default of 1000 steps.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU651",
         "ema",
         Text("EMA 滑动平均", "Averaged weights (EMA)"),
-        _EMA,
-        item("H", "ema", 1),
+        by_framework(_EMA, flow_factory=flow.average),
+        (item("H", "ema", 1), flow.item("I", "ema-decay", 1)),
         "Averaged weights sample more evenly than those of the last step.",
         "Set --use_ema where memory allows another copy of the weights.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU652",
         "uniform-sampling",
         Text("时间步均匀采样", "Uniform time steps"),
@@ -636,7 +638,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --uniform_sampling.",
         "VideoX-Fun 804a425 (2026-05), videox_fun/utils/discrete_sampler.py",
     ),
-    option(
+    option_check(
         "GPU653",
         "motion-loss",
         Text("运动差分损失", "Loss on motion"),
@@ -646,7 +648,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --motion_sub_loss, with --motion_sub_loss_ratio.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU654",
         "timestep-weighting",
         Text("时间步加权", "Weighting of time steps"),
@@ -656,7 +658,7 @@ CHECKS: tuple[Check, ...] = (
         "Set --weighting_scheme.",
         SCRIPTS,
     ),
-    option(
+    option_check(
         "GPU655",
         "reward-lora",
         Text("奖励 LoRA", "LoRA from rewards"),

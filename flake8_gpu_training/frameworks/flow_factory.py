@@ -81,6 +81,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_precision(run))
     found.update(_attention(run))
     found.update(_accumulation(spelled))
+    found.update(_of_launch(launched, spelled))
     found.update(_sharding(run, launched))
     found.update(by_default(run, "optimizer", "adamw", f"{_HPARAMS}: torch.optim.AdamW"))
     found.update(data_parallel(run, merged(found, spelled)))
@@ -121,12 +122,24 @@ def _accumulation(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     }
 
 
+def _of_launch(
+    launched: Mapping[str, Setting], spelled: Mapping[str, Setting]
+) -> dict[str, Setting]:
+    """What Accelerate's file turns on beside the YAML's own switches."""
+    found = {name: launched[name] for name in ("torch_compile",) if name in launched}
+    ours, theirs = spelled.get("gradient_checkpointing"), launched.get("gradient_checkpointing")
+    if theirs is not None and (ours is None or (known(ours.value) and not ours.value)):
+        found["gradient_checkpointing"] = theirs
+    return found
+
+
 def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     names = (
         "zero_stage",
         "offload_optimizer",
         "offload_param",
         "overlap_comm",
+        "zero_hpz_partition_size",
         "fsdp",
         "fsdp_version",
         "fsdp_offload",

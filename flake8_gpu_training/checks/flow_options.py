@@ -1,0 +1,590 @@
+"""GPU128 to GPU130, GPU237 to GPU242, GPU656 to GPU664: training with Flow-Factory."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from flake8_gpu_training.checks._flow import (
+    EXAMPLES,
+    HPARAMS,
+    MODELS,
+    NO_AVERAGE,
+    TRAINERS,
+    algorithm,
+    averages,
+    figure,
+    has_two_transformers,
+    is_lora,
+    item,
+    makes_video,
+    of_flow,
+    option,
+    schedule,
+    unless_lora,
+)
+from flake8_gpu_training.checks._judging import (
+    advise,
+    by_code,
+    cannot_apply,
+    cannot_tell,
+    off,
+    on,
+)
+from flake8_gpu_training.checks._options import option_check
+from flake8_gpu_training.checks._scale import (
+    ASSUMED_MEMORY_GIB,
+    GIB,
+    gpus,
+    memory_gib,
+    nodes,
+    number,
+    ranks,
+    text,
+)
+from flake8_gpu_training.checks._settings import is_on
+from flake8_gpu_training.checks._starting import ONE_GPU
+from flake8_gpu_training.checks.base import Check, Example, Impact, Judgement, Priority, Status
+from flake8_gpu_training.frameworks.reading import dtype
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+# --- GPU237 to GPU239: types -------------------------------------------------------------------
+
+
+@of_flow
+def _master_weights(run: Run) -> Judgement:
+    setting = option(run, "model.master_weight_dtype", "bfloat16")
+    if not setting.known:
+        return cannot_tell(setting)
+    if dtype(str(setting.value)) in ("bf16", "fp16"):
+        return on(setting)
+    return off(
+        Text(
+            "可训练权重为 FP32：更稳定，显存加倍",
+            "trained weights in FP32: steadier, twice the memory",
+        ),
+        setting,
+    )
+
+
+@of_flow
+def _stored_latents(run: Run) -> Judgement:
+    setting = option(run, "train.latent_storage_dtype", "fp16")
+    if not setting.known:
+        return cannot_tell(setting)
+    if dtype(str(setting.value)) in ("bf16", "fp16"):
+        return on(setting)
+    if not makes_video(run):
+        return off(Text("轨迹 latent 以 FP32 保存", "latents are kept in FP32"), setting)
+    return advise(
+        run,
+        "the latents of every step of a video are kept: FP32 takes twice the memory of FP16",
+        Text("视频轨迹的 latent 以 FP32 保存", "latents of videos are kept in FP32"),
+        Text(
+            "设 train.latent_storage_dtype: fp16（默认）", "set train.latent_storage_dtype to fp16"
+        ),
+        parameters={"train.latent_storage_dtype": "fp16"},
+        at=setting,
+    )
+
+
+@of_flow
+def _inference(run: Run) -> Judgement:
+    setting = run.practice("precision")
+    if not setting.known:
+        return cannot_tell(setting)
+    if setting.value in ("bf16", "fp16"):
+        return on(setting)
+    return off(
+        Text("采样以 FP32 计算（见 GPU201）", "samples are computed in FP32 (see GPU201)"), setting
+    )
+
+
+# --- GPU240 to GPU242: where samples, averages and the reference are ---------------------------
+
+
+@of_flow
+def _samples(run: Run) -> Judgement:
+    setting = option(run, "train.offload_samples_to_cpu", False)
+    if not setting.known:
+        return cannot_tell(setting)
+    if is_on(setting):
+        return on(setting)
+    if not makes_video(run):
+        return off(
+            Text("可选：图像样本较小，放在 GPU 即可", "optional: samples of images are small"),
+            setting,
+        )
+    return advise(
+        run,
+        "samples of videos take gigabytes each, and all of an epoch stay on the GPU",
+        Text("视频样本全部留在显存", "all videos of an epoch stay on the GPU"),
+        Text("设 train.offload_samples_to_cpu: true", "set train.offload_samples_to_cpu to true"),
+        parameters={"train.offload_samples_to_cpu": True},
+        at=setting if setting.location is not None else None,
+    )
+
+
+_SHARE = 0.2  # of a GPU's memory, from which a copy of the weights is worth moving
+
+
+def _copy_gib(run: Run) -> Optional[float]:
+    """GiB of a copy of the trained weights on each GPU; None where ranks share it, or unknown."""
+    if is_lora(run) is not False or run.model.parameters is None:
+        return None
+    if number(run, "zero_stage") == 3 or text(run, "fsdp") not in (None, "none", "no_shard"):
+        return None
+    full = option(run, "model.master_weight_dtype", "bfloat16")
+    size = 4 if full.known and dtype(str(full.value)) == "fp32" else 2
+    return run.model.parameters * size / GIB
+
+
+def _moved(run: Run, name: str, what: Text) -> Judgement:
+    """A device where a copy of the weights waits, which may be the CPU."""
+    setting = option(run, name, "cuda")
+    if not setting.known:
+        return cannot_tell(setting)
+    if setting.value == "cpu":
+        return on(setting)
+    copy, memory = _copy_gib(run), memory_gib(run) or ASSUMED_MEMORY_GIB
+    if copy is None or copy < _SHARE * memory:
+        return off(
+            Text(f"{what.zh}放在 GPU，占用不多", f"{what.en} on the GPU takes little"), setting
+        )
+    return advise(
+        run,
+        f"{what.en} takes {copy:.0f} GiB of every GPU, and is needed for a moment of an epoch",
+        Text(f"{what.zh}每卡占用约 {copy:.0f} GiB", f"{what.en} takes {copy:.0f} GiB of a GPU"),
+        Text(f"设 {name}: cpu", f"set {name} to cpu"),
+        parameters={name: "cpu"},
+        at=setting if setting.location is not None else None,
+    )
+
+
+@of_flow
+def _average_device(run: Run) -> Judgement:
+    kept = averages(run)
+    if kept is None:
+        return cannot_tell(option(run, "train.ema_decay"))
+    if not kept:
+        return cannot_apply(NO_AVERAGE)
+    return _moved(run, "train.ema_device", Text("EMA 权重", "the average"))
+
+
+_ALWAYS = ("dpo", "dgpo")
+_KL = {"crd": 0.1}
+
+
+def _refers(run: Run) -> Optional[bool]:
+    """Whether the algorithm keeps a reference model's weights beside the trained ones."""
+    how, trained = algorithm(run), is_lora(run)
+    if trained is True and how and how != "crd":
+        return False  # the adapters are switched off instead
+    if how in _ALWAYS or how == "crd":
+        return True
+    beta = figure(run, "train.kl_beta", _KL.get(how, 0))
+    return None if beta is None or not how else beta > 0
+
+
+@of_flow
+def _reference_device(run: Run) -> Judgement:
+    refers = _refers(run)
+    if refers is None:
+        return cannot_tell(Text("是否需要参考模型未知", "whether it keeps a reference is unknown"))
+    if not refers:
+        return cannot_apply(
+            Text("没有参考模型权重（LoRA 关闭适配器即可）", "no weights of a reference are kept")
+        )
+    return _moved(run, "train.ref_param_device", Text("参考模型", "the reference"))
+
+
+# --- GPU656 to GPU659: adapters ----------------------------------------------------------------
+
+_RANKS = (32, 128)
+
+
+@of_flow
+def _rank(run: Run) -> Judgement:
+    trained = unless_lora(run)
+    if trained is not None:
+        return trained
+    setting = option(run, "model.lora_rank", 8)
+    rank = figure(run, "model.lora_rank", 8)
+    if rank is None:
+        return cannot_tell(setting)
+    if _RANKS[0] <= rank <= _RANKS[1]:
+        return on(setting)
+    if rank > _RANKS[1]:
+        return off(Text("秩偏大，收益有限", "a large rank brings little more"), setting)
+    return advise(
+        run,
+        f"rank {rank:g} leaves little room for what rewards teach; the examples take 32 to 64",
+        Text(f"LoRA 秩为 {rank:g}", f"adapters of rank {rank:g}"),
+        Text(
+            "设 model.lora_rank: 64（强化学习常用 32~128）", "set model.lora_rank to 64 (32 to 128)"
+        ),
+        parameters={"model.lora_rank": 64},
+        at=setting if setting.location is not None else None,
+        share=0.5 if rank > _RANKS[0] / 2 else None,
+    )
+
+
+@of_flow
+def _alpha(run: Run) -> Judgement:
+    trained = unless_lora(run)
+    if trained is not None:
+        return trained
+    setting = option(run, "model.lora_alpha")
+    if not setting.known:
+        return cannot_tell(setting)
+    if setting.value is None:
+        return on(f"lora_alpha = 2 * lora_rank ({HPARAMS}/model_args.py)")
+    alpha, rank = figure(run, "model.lora_alpha"), figure(run, "model.lora_rank", 8)
+    if alpha is not None and rank is not None and alpha < rank:
+        return off(
+            Text("alpha 小于秩，更新被缩小", "smaller than the rank: updates shrink"), setting
+        )
+    return on(setting)
+
+
+@of_flow
+def _components(run: Run) -> Judgement:
+    setting = option(run, "model.target_components", "transformer")
+    if not setting.known:
+        return cannot_tell(setting)
+    names = setting.value if isinstance(setting.value, (list, tuple)) else [setting.value]
+    if not has_two_transformers(run) or len(names) > 1:
+        return on(setting)
+    return advise(
+        run,
+        "Wan2.2 A14B has a transformer for noisy steps and one for clean ones; one of them learns",
+        Text(
+            f"Wan2.2 有两个 Transformer，只训练 {names[0]}", f"{names[0]} alone is trained of two"
+        ),
+        Text(
+            "设 model.target_components: [transformer, transformer_2]（显存不足时保留一个）",
+            "set model.target_components to [transformer, transformer_2], memory permitting",
+        ),
+        parameters={"model.target_components": ["transformer", "transformer_2"]},
+        at=setting if setting.location is not None else None,
+        share=0.5,
+        priority=Priority.LOW,
+    )
+
+
+# --- GPU128 to GPU130: processes ---------------------------------------------------------------
+
+
+@of_flow
+def _nodes(run: Run) -> Judgement:
+    count = nodes(run)
+    if count is None:
+        return cannot_tell(Text("节点数未知", "the number of nodes is not known"))
+    if count > 1:
+        source = run.launcher.nodes
+        return on(source if source.location is not None else f"{count} nodes")
+    if gpus(run) == 1:
+        return cannot_apply(ONE_GPU)
+    return off(Text("单机训练（可选多机）", "one node (more are optional)"))
+
+
+@of_flow
+def _processes(run: Run) -> Judgement:
+    setting, count = run.launcher.processes, ranks(run)
+    if count is None:
+        if not run.is_open and option(run, "num_processes").value is None:
+            return on("num_processes = GPUs in sight (Flow-Factory, cli.py)")
+        return cannot_tell(setting)
+    return on(setting)
+
+
+@of_flow
+def _no_sync(run: Run) -> Judgement:
+    if run.value("ddp") is True:
+        return on(f"accelerator.accumulate ({TRAINERS})")
+    if gpus(run) == 1:
+        return cannot_apply(ONE_GPU)
+    ddp = run.practice("ddp")
+    if not ddp.known:
+        return cannot_tell(ddp)
+    return cannot_apply(Text("仅用于 DDP", "for DDP only"))
+
+
+# --- GPU660 to GPU664: how it learns -----------------------------------------------------------
+
+_RATES = {False: (1e-6, 1e-5), True: (1e-6, 3e-4)}
+
+
+@of_flow
+def _rate(run: Run) -> Judgement:
+    setting, trained = option(run, "train.learning_rate", 1e-5), is_lora(run)
+    rate = figure(run, "train.learning_rate", 1e-5)
+    if rate is None or trained is None:
+        return cannot_tell(setting if rate is None else run.practice("tuning"))
+    low, high = _RATES[trained]
+    if low <= rate <= high:
+        return on(setting)
+    said = f"{low:g} to {high:g}"
+    return off(Text(f"超出常用范围 {said}", f"beyond the usual {said}"), setting)
+
+
+@of_flow
+def _adam(run: Run) -> Judgement:
+    for name, default in (("adam_betas", [0.9, 0.999]), ("adam_weight_decay", 1e-4)):
+        setting = option(run, f"train.{name}", default)
+        if not setting.known:
+            return cannot_tell(setting)
+    return on(option(run, "train.adam_betas", [0.9, 0.999]))
+
+
+@of_flow
+def _gap(run: Run) -> Judgement:
+    scheduled = schedule(run)
+    if scheduled.status is Status.ENABLED:
+        return scheduled
+    return by_code(
+        Text("学习率全程不变（见 lr-scheduler）", "the rate stays as it is (see lr-scheduler)"),
+        "accelerator.prepare(..., lr_scheduler)",
+    )
+
+
+@of_flow
+def _epochs(run: Run) -> Judgement:
+    setting = option(run, "train.max_epochs")
+    if not setting.known:
+        return cannot_tell(setting)
+    count = figure(run, "train.max_epochs")
+    if count is not None and count >= 0:
+        return on(setting)
+    return off(Text("未设上限，训练到手动停止", "no limit: it trains until it is stopped"), setting)
+
+
+_VIDEO = """\
+launcher: accelerate
+num_processes: 8
+mixed_precision: bf16
+data:
+  dataset_dir: dataset/pickscore
+  dataloader_num_workers: 8
+model:
+  model_name_or_path: Wan-AI/Wan2.1-T2V-1.3B-Diffusers
+  model_type: wan2_t2v
+  finetune_type: {}
+  attn_backend: flash
+train:
+  trainer_type: {}
+  resolution: 256
+  num_frames: 5
+  group_size: 8
+{}rewards:
+  name: pick_score
+  reward_model: PickScore
+"""
+_START = (("train.sh", "ff-train grpo.yaml\n"),)
+_LORA = "lora\n  lora_rank: 64"
+
+
+def example(bad: str, good: str, tuning: str = _LORA, how: str = "grpo") -> tuple[Example, ...]:
+    """A recipe for videos with lines of ``train`` that are to be mended, and mended."""
+    before, after = (_VIDEO.format(tuning, how, lines) for lines in (bad, good))
+    return (Example("flow_factory", "grpo.yaml", before, after, _START),)
+
+
+def _with(lines: str) -> str:
+    return "  offload_samples_to_cpu: true\n" + lines
+
+
+def _large(bad: str, good: str, how: str) -> tuple[Example, ...]:
+    """The same for full tuning of the model of 14B."""
+    before, after = (
+        _VIDEO.format("full", how, _with(lines)).replace("1.3B", "14B") for lines in (bad, good)
+    )
+    return (Example("flow_factory", "grpo.yaml", before, after, _START),)
+
+
+CHECKS: tuple[Check, ...] = (
+    option_check(
+        "GPU128",
+        "several-nodes",
+        Text("多机训练", "Several nodes"),
+        _nodes,
+        item("D", "multi-node", 1),
+        "Sampling takes most of an epoch, and scales with the nodes.",
+        "Set num_machines, or the variables of the platform, and start ff-train on each node.",
+        "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/cli.py",
+    ),
+    option_check(
+        "GPU129",
+        "process-count",
+        Text("进程数", "Number of processes"),
+        _processes,
+        item("D", "num-processes", 1),
+        "Each process drives a GPU: those without stand idle.",
+        "Set num_processes to the number of GPUs.",
+        "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/cli.py",
+    ),
+    option_check(
+        "GPU130",
+        "accumulated-sync",
+        Text("累积时不同步梯度（no_sync）", "No sync while accumulating"),
+        _no_sync,
+        item("J", "no-sync", 0.5),
+        "Gradients that are accumulated need no exchange before the last batch.",
+        "Leave it to accelerator.accumulate.",
+        TRAINERS,
+    ),
+    option_check(
+        "GPU237",
+        "master-weight-type",
+        Text("可训练权重精度", "Type of the trained weights"),
+        _master_weights,
+        item("A", "master-weight-dtype", 1),
+        "Trained weights and Adam's moments in BF16 take half the memory of FP32.",
+        "Leave model.master_weight_dtype at bfloat16; take fp32 where small updates are lost.",
+        HPARAMS,
+    ),
+    option_check(
+        "GPU238",
+        "latent-storage-type",
+        Text("轨迹 latent 精度", "Type of stored latents"),
+        _stored_latents,
+        item("A", "latent-storage-dtype", 1),
+        "The latents of all steps are kept until the epoch's updates.",
+        "Leave train.latent_storage_dtype at fp16.",
+        HPARAMS,
+        priority=Priority.MEDIUM,
+        examples=example(_with("  latent_storage_dtype: fp32\n"), _with("")),
+    ),
+    option_check(
+        "GPU239",
+        "inference-type",
+        Text("采样精度", "Type of sampling"),
+        _inference,
+        item("A", "inference-dtype", 0.5),
+        "Samples, which take most of an epoch, are computed in the type of mixed_precision.",
+        "Set mixed_precision to bf16.",
+        MODELS,
+    ),
+    option_check(
+        "GPU240",
+        "sample-offload",
+        Text("样本移到 CPU", "Samples moved to the CPU"),
+        _samples,
+        item("B", "offload-samples", 1.5),
+        "All samples of an epoch wait for the updates; videos take gigabytes each.",
+        "Set train.offload_samples_to_cpu for video models.",
+        HPARAMS,
+        priority=Priority.HIGH,
+        impact=Impact(
+            memory=(-60, -20),
+            note=Text(
+                "每个 epoch 约多 100 毫秒的拷贝", "about 100 ms of copies an epoch, its makers say"
+            ),
+            source=HPARAMS,
+        ),
+        examples=example("", _with("")),
+    ),
+    option_check(
+        "GPU241",
+        "average-device",
+        Text("EMA 权重放在 CPU", "Averaged weights on the CPU"),
+        _average_device,
+        item("B", "ema-device-cpu", 0.5),
+        "A copy of all weights is needed when the average is updated and sampled from.",
+        "Set train.ema_device to cpu for full tuning of large models.",
+        HPARAMS,
+        priority=Priority.MEDIUM,
+        examples=_large("  ema_device: cuda\n", "  ema_device: cpu\n", "grpo"),
+    ),
+    option_check(
+        "GPU242",
+        "reference-device",
+        Text("参考模型放在 CPU", "Reference on the CPU"),
+        _reference_device,
+        item("B", "ref-param-device-cpu", 0.5),
+        "Full tuning keeps the first weights for the KL term or the preference loss.",
+        "Set train.ref_param_device to cpu for full tuning of large models.",
+        HPARAMS,
+        priority=Priority.MEDIUM,
+        examples=_large("  ema_decay: 0\n", "  ema_decay: 0\n  ref_param_device: cpu\n", "dpo"),
+    ),
+    option_check(
+        "GPU656",
+        "adapter-rank",
+        Text("LoRA 秩", "Rank of the adapters"),
+        _rank,
+        item("C", "lora-rank", 1),
+        "Rewards move a model further than a small data set does.",
+        "Set model.lora_rank between 32 and 128.",
+        EXAMPLES,
+        examples=(
+            Example(
+                "flow_factory",
+                "grpo.yaml",
+                _VIDEO.format("lora", "grpo", _with("")),
+                _VIDEO.format(_LORA, "grpo", _with("")),
+                _START,
+            ),
+        ),
+    ),
+    option_check(
+        "GPU657",
+        "adapter-alpha",
+        Text("LoRA alpha", "Alpha of the adapters"),
+        _alpha,
+        item("C", "lora-alpha", 0.5),
+        "Updates are scaled by alpha over the rank.",
+        "Leave model.lora_alpha at twice the rank.",
+        HPARAMS,
+    ),
+    option_check(
+        "GPU659",
+        "target-components",
+        Text("训练的组件", "Components that are trained"),
+        _components,
+        item("C", "target-components", 0.5),
+        "Wan2.2 denoises with two transformers, one after the other.",
+        "Name both in model.target_components.",
+        EXAMPLES,
+    ),
+    option_check(
+        "GPU660",
+        "learning-rate",
+        Text("学习率", "Learning rate"),
+        _rate,
+        item("F", "learning-rate", 1),
+        "Rewards are noisy: full tuning takes 1e-6 to 1e-5, adapters up to 3e-4.",
+        "Set train.learning_rate within that range.",
+        EXAMPLES,
+    ),
+    option_check(
+        "GPU661",
+        "adam-parameters",
+        Text("Adam 参数", "Parameters of Adam"),
+        _adam,
+        item("F", "adam-parameters", 0.5),
+        "Moments and decay of AdamW.",
+        "Leave train.adam_betas and train.adam_weight_decay at their defaults.",
+        HPARAMS,
+    ),
+    option_check(
+        "GPU663",
+        "constant-rate",
+        Text("缺少学习率调度", "No schedule of the rate"),
+        _gap,
+        item("F", "lr-scheduler-gap", 0.5),
+        "Without warm-up the first noisy advantages move the weights at the full rate.",
+        "Give the trainer a schedule.",
+        TRAINERS,
+    ),
+    option_check(
+        "GPU664",
+        "epochs",
+        Text("训练轮数上限", "Limit of epochs"),
+        _epochs,
+        item("F", "epochs", 1),
+        "Without a limit a job holds its GPUs until somebody stops it.",
+        "Set train.max_epochs.",
+        HPARAMS,
+    ),
+)

@@ -1,0 +1,287 @@
+"""Flow-Factory's audit: each item on, advised, inapplicable, by script, YAML alone and Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+import yaml
+from audit_cases import NA, OFF, ON, PARTLY, script
+from audit_cases_flow_factory import (
+    ALWAYS_APPLIES,
+    BY_CHECKOUT,
+    CASES,
+    FULL,
+    NEVER_ADVISED,
+    NEVER_OFF,
+    WAN,
+    Case,
+    fsdp,
+    zero,
+)
+from checks_support import runs_of
+
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.sources.python import read_python
+from flake8_gpu_training.verdicts import Verdict, judge
+from report_builder.audits import audit_of
+from report_builder.scoring import ScoredAudit, ScoredItem, score
+
+AUDIT = audit_of("flow-factory")
+assert AUDIT is not None
+ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
+Front = Callable[[Case], Mapping[str, str]]
+
+BASE: Mapping[str, Any] = {
+    "launcher": "accelerate",
+    "num_processes": 8,
+    "mixed_precision": "bf16",
+    "data.dataset_dir": "dataset/t2is",
+    "data.dataloader_num_workers": 8,
+    "data.force_reprocess": False,
+    "model.model_name_or_path": "black-forest-labs/FLUX.1-dev",
+    "model.model_type": "flux1",
+    "model.finetune_type": "lora",
+    "model.lora_rank": 64,
+    "model.attn_backend": "flash",
+    "train.trainer_type": "grpo",
+    "train.resolution": 512,
+    "train.group_size": 8,
+    "rewards": ({"name": "pick", "reward_model": "PickScore"},),
+}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def recipe(case: Case) -> str:
+    nested: dict[str, Any] = {}
+    settings = {**BASE, **case.settings}
+    if "acc.yaml" in case.files:
+        settings["config_file"] = "acc.yaml"
+    for name, value in settings.items():
+        section, dot, key = name.partition(".")
+        if value is None:
+            continue
+        if dot:
+            nested.setdefault(section, {})[key] = plain(value)
+        else:
+            nested[section] = plain(value)
+    return str(yaml.safe_dump(nested, sort_keys=False))
+
+
+def by_script(case: Case) -> Mapping[str, str]:
+    launch = script(f"{case.before}ff-train grpo.yaml", *case.directives)
+    return {**case.files, "grpo.yaml": recipe(case), "train.sh": launch}
+
+
+def by_yaml(case: Case) -> Mapping[str, str]:
+    """The recipe alone: what starts it is nowhere."""
+    return {**case.files, "grpo.yaml": recipe(case)}
+
+
+def by_python(case: Case) -> Mapping[str, str]:
+    launch = 'import subprocess\n\nsubprocess.run(["ff-train", "grpo.yaml"], check=True)\n'
+    return {**case.files, "grpo.yaml": recipe(case), "launch.py": launch}
+
+
+FRONTS: tuple[Front, ...] = (by_script, by_yaml, by_python)
+
+
+def allows(front: Front, case: Case) -> bool:
+    """Whether a front end can say all of a case."""
+    return front is by_script or not (case.before or case.directives)
+
+
+def run_of(root: Path, files: Mapping[str, str]) -> Run:
+    return next(run for run in runs_of(root, files) if run.framework == "flow_factory")
+
+
+def scored_of(verdicts: tuple[Verdict, ...]) -> ScoredAudit:
+    assert AUDIT is not None
+    scored = score(AUDIT, verdicts)
+    assert scored is not None
+    return scored
+
+
+def items_of(verdicts: tuple[Verdict, ...]) -> dict[str, ScoredItem]:
+    return {item.id: item for c in scored_of(verdicts).categories for item in c.items}
+
+
+PAIRS = [
+    pytest.param(case, front, id=f"{case.id}-{front.__name__}")
+    for case in CASES
+    for front in FRONTS
+    if allows(front, case)
+]
+
+
+@pytest.mark.parametrize(("case", "front"), PAIRS)
+def test_status_of_the_item(case: Case, front: Front, tmp_path: Path) -> None:
+    verdicts = judge(run_of(tmp_path, front(case)), all_checks())
+    item = items_of(verdicts)[case.item]
+    assert item.status is case.status, item.current.en
+    if item.status is ON:
+        assert item.evidence
+    if case.shows:
+        assert case.shows in str([evidence.text for evidence in item.evidence])
+    if case.writes:
+        serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
+        changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
+        assert any(case.writes in text for text in changes), changes
+
+
+_CHANGED = """\
+import bitsandbytes as bnb
+import diffusers
+import torch
+from diffusers import BitsAndBytesConfig
+from liger_kernel.transformers import LigerRMSNorm
+
+transformer = diffusers.WanTransformer3DModel.from_pretrained(
+    "x", quantization_config=BitsAndBytesConfig(load_in_4bit=True)
+)
+optimizer = torch.optim.AdamW(transformer.parameters(), fused=True)
+lean = bnb.optim.AdamW8bit(transformer.parameters())
+scheduler = diffusers.optimization.get_scheduler("cosine", optimizer)
+loader = torch.utils.data.DataLoader(data, persistent_workers=True, prefetch_factor=4)
+"""
+
+
+@pytest.mark.parametrize("name", sorted(BY_CHECKOUT))
+def test_what_a_changed_trainer_does_is_on(name: str, tmp_path: Path) -> None:
+    settings = FULL if name == "adam-8bit" else {}
+    run = run_of(tmp_path, by_script(Case(name, ON, settings)))
+    run = dataclasses.replace(run, python=(read_python(_CHANGED, "trainer.py"),))
+    assert items_of(judge(run, all_checks()))[name].status is ON
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
+    found = {case.status for case in CASES if case.item == name}
+    assert ON in found or name in BY_CHECKOUT
+    assert (NA in found) is (name not in ALWAYS_APPLIES)
+    if name not in NEVER_ADVISED:
+        assert found & {Status.RECOMMENDED, PARTLY}
+    else:
+        assert Status.RECOMMENDED not in found
+        assert OFF in found or name in NEVER_OFF
+
+
+def test_points_of_a_category_add_up_to_its_maximum() -> None:
+    assert AUDIT is not None
+    items = [i for c in all_checks() for i in c.items if i.audit == "flow-factory"]
+    for category in AUDIT.categories:
+        ours = [item for item in items if item.category == category.id]
+        groups: dict[str, float] = {}
+        for item in ours:
+            key = item.group or item.id
+            groups[key] = max(groups.get(key, 0), item.points)
+        assert sum(groups.values()) == category.maximum, category.id
+        assert {item.id for item in ours} == {name for name, _ in category.items}
+
+
+# --- totals worked out by hand ----------------------------------------------------------------
+
+
+def scores(scored: ScoredAudit) -> dict[str, Any]:
+    return {category.category.id: category.score for category in scored.categories}
+
+
+@pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
+def test_adapters_that_leave_nothing_to_gain(front: Front, tmp_path: Path) -> None:
+    settings = {"train.max_epochs": 100, "eval_rewards": ({"reward_model": "CLIP"},)}
+    scored = scored_of(
+        judge(run_of(tmp_path, front(Case("", ON, settings, zero(2)))), all_checks())
+    )
+    assert scores(scored) == {
+        "A": 5,  # BF16 2.5, weights and latents 1 each, sampling 0.5: all but the first by default
+        "B": 1,  # accumulation is worked out; the others are not needed for images of 512 pixels
+        "C": 5,  # LoRA 2, rank 1, alpha .5, all layers 1, the transformer .5
+        "D": 4,  # ZeRO-2 3, eight processes 1
+        "E": 4,
+        "F": 4.5,  # rate 1, Adam .5, clipping 1, group 1, epochs 1; no schedule
+        "G": 4.5,  # workers, batch, sampler and cache 1 each, a node .5
+        "H": 3,  # batch, device, type and evaluation .5 each, GDPO 1
+        "I": 3,  # average 1, interval, device and schedule .5 each, SDE .5
+        "J": 0,
+    }
+    assert (scored.score, scored.maximum, scored.attainment) == (34, 49, 1.0)
+
+
+def test_full_tuning_of_videos_that_lacks_some(tmp_path: Path) -> None:
+    settings = {
+        **FULL,
+        **WAN,
+        "model.attn_backend": None,
+        "data.force_reprocess": True,
+        "train.resolution": [480, 832],
+        "train.num_frames": 33,
+        "scheduler.flow_shift": 5.0,
+        "scheduler.sde_steps": [1, 2],
+    }
+    scored = scored_of(
+        judge(run_of(tmp_path, by_script(Case("", ON, settings, fsdp(2)))), all_checks())
+    )
+    assert scores(scored) == {
+        "A": 5,
+        "B": 1,
+        "C": 1.5,  # layers and component
+        "D": 4,  # FSDP2 3, processes 1
+        "E": 2,  # half: SDPA
+        "F": 3.5,  # no limit of epochs
+        "G": 3.5,  # no cache
+        "H": 2.5,
+        "I": 3.5,  # the shift is that of 720P
+        "J": 0,
+    }
+    # To be gained: checkpointing and samples 1.5 each, attention 2, cache 1, shift .5.
+    assert (scored.earned, scored.lost, scored.attainment) == (26.5, 6.5, 0.8)
+
+
+def test_a_bare_preference_run_on_one_gpu(tmp_path: Path) -> None:
+    settings = {
+        "num_processes": 1,
+        "train.trainer_type": "dpo",
+        "train.group_size": None,
+        "model.lora_rank": None,
+        "model.attn_backend": None,
+        "mixed_precision": "no",
+        "data.dataloader_num_workers": 0,
+    }
+    scored = scored_of(judge(run_of(tmp_path, by_script(Case("", ON, settings))), all_checks()))
+    assert scores(scored) == {
+        "A": 2,  # weights and latents by default
+        "B": 1,
+        "C": 4,  # LoRA 2, alpha .5, layers 1, component .5
+        "D": 1,
+        "E": 2,
+        "F": 2.5,  # rate, clipping 1 each, Adam .5
+        "G": 3,  # batch, sampler and cache
+        "H": 2.5,
+        "I": 2.5,  # the average; DPO noises its samples itself
+        "J": 0,
+    }
+    # To be gained: BF16 2.5, rank 1, attention 2, groups 1, workers 1.
+    assert (scored.earned, scored.lost, scored.attainment) == (20.5, 7.5, 0.73)
+
+
+# --- what the audit rests on ------------------------------------------------------------------
+
+
+def test_the_file_that_config_file_names_is_read(tmp_path: Path) -> None:
+    found = {}
+    for name, files in (("zero", zero(3)), ("fsdp", fsdp(2)), ("none", {})):
+        run = run_of(tmp_path / name, by_script(Case("", ON, {}, files)))
+        found[name] = (run.value("zero_stage"), run.value("fsdp"), run.value("fsdp_version"))
+    assert found["zero"][:2] == (3, "none")
+    assert found["fsdp"] == (0, "full_shard", 2)
+    assert found["none"][:2] == (0, "none")
