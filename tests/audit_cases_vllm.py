@@ -162,6 +162,12 @@ def verl(*more: str) -> Files:
     return {"train.sh": f"#!/bin/bash\n{' '.join(words)}\n"}
 
 
+OPENRLHF: Files = {
+    "train.sh": "#!/bin/bash\npython3 -m openrlhf.cli.train_ppo_ray --train.colocate_all "
+    "--actor.model_name_or_path Qwen/Qwen3-4B --vllm.num_engines 4\n"
+}
+
+
 def swift(*more: str, kind: str = "rlhf --rlhf_type grpo --use_vllm true") -> Files:
     return {"train.sh": f"#!/bin/bash\nswift {kind} --model {QWEN} {' '.join(more)}\n"}
 
@@ -619,6 +625,9 @@ OTHERS: tuple[Case, ...] = (
         for item in ("cuda-graph", "disaggregated-prefill", "yaml-config", "tensor-parallel")
     ),
     Case("prefix-caching", NA, "router", ROUTER),
+    Case("prefix-caching", ADVISED, "openrlhf", OPENRLHF, writes="--vllm.enable_prefix_caching"),
+    Case("sleep-mode", ADVISED, "openrlhf", OPENRLHF, writes="--vllm.enable_sleep"),
+    Case("weight-transfer", ON, "openrlhf", OPENRLHF, "OpenRLHF"),
     Case("tensor-parallel", ON, "verl", verl(), "tensor_model_parallel_size=2"),
     Case("cpu-cores", ON, "pod", pod_of(16), "16"),
     Case("cpu-cores", ADVISED, "pod", pod_of(4), writes="12"),

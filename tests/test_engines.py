@@ -203,6 +203,16 @@ VERL = (
     "actor_rollout_ref.rollout.gpu_memory_utilization=0.6 "
     "+actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_dtype=fp8\n"
 )
+OPENRLHF = (
+    "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path Qwen/Qwen3-8B "
+    "--train.colocate_all --vllm.num_engines 4 --vllm.tensor_parallel_size 2 "
+    "--vllm.enable_sleep\n"
+)
+OLD_OPENRLHF = (
+    'ray job submit --address="http://127.0.0.1:8265" -- python3 -m openrlhf.cli.train_ppo_ray '
+    "--pretrain Qwen/Qwen3-8B --vllm_num_engines 2 --vllm_tensor_parallel_size 4 "
+    "--enforce_eager\n"
+)
 SWIFT = "swift rlhf --rlhf_type grpo --model Qwen/Qwen3-8B --use_vllm true {more}\n"
 MODES: dict[str, tuple[dict[str, str], Mode, str]] = {
     "serve": (served(""), Mode.SERVE, ""),
@@ -252,6 +262,8 @@ MODES: dict[str, tuple[dict[str, str], Mode, str]] = {
         Mode.INTEGRATED,
         "llamafactory",
     ),
+    "openrlhf": ({"run.sh": OPENRLHF}, Mode.RLHF_COLOCATE, "openrlhf"),
+    "openrlhf before 0.10": ({"run.sh": OLD_OPENRLHF}, Mode.RLHF_SERVER, "openrlhf"),
     "verl": ({"run.sh": VERL.format(name="vllm")}, Mode.RLHF_COLOCATE, "verl"),
 }
 
@@ -280,6 +292,11 @@ def test_another_jobs_engine_keeps_its_parameters_to_itself(tmp_path: Path) -> N
         ("verl", "enable_sleep_mode", True, "actor_rollout_ref.rollout.free_cache_engine"),
         ("verl", "tensor_parallel_size", 2, ""),
         ("own loop", "gpu_memory_utilization", 0.4, "gpu_memory_utilization"),
+        ("openrlhf", "tensor_parallel_size", 2, "vllm.tensor_parallel_size"),
+        ("openrlhf", "enable_sleep_mode", True, "vllm.enable_sleep"),
+        ("openrlhf", "gpu_memory_utilization", 0.95, "vllm.gpu_memory_utilization"),
+        ("openrlhf before 0.10", "tensor_parallel_size", 4, "vllm_tensor_parallel_size"),
+        ("openrlhf before 0.10", "enforce_eager", True, "enforce_eager"),
         ("llamafactory", "max_model_len", 4096, "vllm_maxlen"),
         ("swift rollout", "tensor_parallel_size", 2, "vllm_tensor_parallel_size"),
         ("swift infer", "enable_prefix_caching", True, "vllm_enable_prefix_caching"),

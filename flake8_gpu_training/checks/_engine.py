@@ -11,10 +11,10 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
-    of_training,
     off,
     on,
 )
+from flake8_gpu_training.checks._scale import is_for_tpus, is_trial
 from flake8_gpu_training.checks.base import (
     Change,
     Edit,
@@ -59,8 +59,7 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
 
     ``routers``: whether a router is judged too; ``remote``: whether a training run is whose
     engine another job serves. Advice obeys the rules that hold for all engines: none for trial
-    runs, for commands that are cut short, for hardware of other makers; of a training run, what
-    :func:`of_training` says.
+    runs, for commands that are cut short, for hardware of other makers.
     """
 
     def judged(run: Run) -> Judgement:
@@ -79,22 +78,18 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
             return _withheld(engine) or judgement
         return judgement
 
-    of_trained = of_training(alone=True)(judged)
-
-    def answered(run: Run) -> Judgement:
-        return of_trained(run) if run.kind is RunKind.TRAIN else judged(run)
-
-    return answered
+    return judged
 
 
 def _withheld(engine: Engine) -> Optional[Judgement]:
     """The answer where nothing may be advised; None where advice is due."""
     run = engine.run
-    if is_foreign(run):
+    if is_foreign(run) or is_for_tpus(run):
         return cannot_apply(_FOREIGN)
     if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
         return cannot_tell(_CUT)
-    if _TINY.search(run.model.name or "") or _measures(run):
+    trains = run.kind is RunKind.TRAIN
+    if _TINY.search(run.model.name or "") or _measures(run) or (trains and is_trial(run)):
         return off(_TRIAL)
     return None
 

@@ -70,6 +70,8 @@ def compilation(engine: Engine, *names: str) -> Optional[Setting]:
     whole = engine.written("compilation_config")
     if whole is None or known(whole.value):
         return None
+    if engine.object(whole, "compilation_config") is not None:
+        return None
     return Setting(names[0], whole.value, whole.location, whole.origin, whole.note)
 
 

@@ -21,6 +21,7 @@ from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.vllm_defaults import is_v1
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.serving_memory import capacity_of
 
 _KV = f"{DOCS}/features/quantization/quantized_kvcache.html"
@@ -44,7 +45,7 @@ def _share(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     if engine.mode is Mode.RLHF_COLOCATE:
         return _lent(engine, setting, share)
-    if share >= _SHARE or engine.mode not in (Mode.SERVE, Mode.RLHF_SERVER):
+    if share >= _SHARE or engine.run.kind is not RunKind.SERVE:
         return on(setting)
     return propose(
         engine,
@@ -63,7 +64,7 @@ def _share(engine: Engine) -> Judgement:
 
 def _lent(engine: Engine, setting: Setting, share: float) -> Judgement:
     sleeps = engine.option("enable_sleep_mode")
-    if share <= _LENT or (sleeps.known and is_set(sleeps)):
+    if share <= _LENT or engine.host is None or (sleeps.known and is_set(sleeps)):
         return on(setting)
     if not sleeps.known:
         return cannot_tell(sleeps)

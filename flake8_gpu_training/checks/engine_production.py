@@ -29,15 +29,11 @@ _NO_SERVER = Text("非在线服务", "it serves no requests over HTTP")
 _UNREAD = Text("并非所有参数都已读到", "not all settings could be read")
 
 
-def _serves(engine: Engine) -> bool:
-    return engine.mode in (Mode.SERVE, Mode.RLHF_SERVER) and engine.host is None
-
-
 # --- GPU914: API servers ---
 
 
 def _servers(engine: Engine) -> Judgement:
-    if not _serves(engine):
+    if not engine.is_server:
         return cannot_apply(_NO_SERVER)
     setting = engine.written("api_server_count")
     if setting is not None:
@@ -67,8 +63,6 @@ _STORES = ("lmcache", "offloading", "sharedstorage")
 
 
 def _disaggregated(engine: Engine) -> Judgement:
-    if not _serves(engine):
-        return cannot_apply(_NO_SERVER)
     role = engine.entry("kv_transfer_config", "kv_role")
     connector = engine.entry("kv_transfer_config", "kv_connector")
     if connector is not None or role is not None:
@@ -86,6 +80,8 @@ def _disaggregated(engine: Engine) -> Judgement:
     whole = engine.written("kv_transfer_config")
     if whole is not None:
         return cannot_tell(whole)
+    if not engine.is_server:
+        return cannot_apply(_NO_SERVER)
     if engine.is_open:
         return cannot_tell(_UNREAD)
     if engine.parameter("kv_transfer_config") is None:
@@ -102,7 +98,7 @@ def _disaggregated(engine: Engine) -> Judgement:
 
 
 def _file(engine: Engine) -> Judgement:
-    if not _serves(engine) or engine.run.command is None:
+    if not engine.is_server or engine.run.command is None:
         return cannot_apply(_NO_SERVER)
     setting = engine.written("config")
     if setting is not None:
@@ -120,10 +116,6 @@ def _file(engine: Engine) -> Judgement:
 
 
 def _media(engine: Engine) -> Judgement:
-    if engine.run.model.kind != "MLLM":
-        if engine.run.model.kind == "unknown":
-            return cannot_tell(Text("模型未知", "the model is not known"))
-        return cannot_apply(Text("纯文本模型", "a text model"))
     only = engine.written("language_model_only")
     if only is not None and truth(only.value) is True:
         return on(only)
@@ -131,7 +123,11 @@ def _media(engine: Engine) -> Judgement:
         "limit_mm_per_prompt", "image", "video", "audio"
     )
     if setting is not None:
-        return on(setting) if setting.known else cannot_tell(setting)
+        return on(setting)
+    if engine.run.model.kind != "MLLM":
+        if engine.run.model.kind == "unknown":
+            return cannot_tell(Text("模型未知", "the model is not known"))
+        return cannot_apply(Text("非多模态大模型", "the model takes text only"))
     if engine.is_open:
         return cannot_tell(_UNREAD)
     if engine.host is not None and engine.host.id == "llamafactory":

@@ -39,7 +39,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"gguf", "gguf"),
         (r"bitsandbytes|bnb|nf4", "bitsandbytes"),
         (r"awq", "awq"),
-        (r"gptq|w4a16|w8a16|auto-?round|marlin|int4", "gptq"),
+        (r"gptq|w4a16|w8a16|w4a8|auto-?round|marlin|int4", "gptq"),
         (r"fp8|mxfp4|nvfp4|fp4|int8|w8a8|mxfp8|modelopt", "fp8"),
         (
             r"compressed-tensors|quark|torchao|experts_int8|moe_wna16|inc$|hqq|humming",

@@ -61,7 +61,7 @@ def _transfer(engine: Engine) -> Judgement:
     for name in ("weight_transfer_config", "worker_extension_cls"):
         setting = engine.written(name)
         if setting is not None:
-            return on(setting) if setting.known else cannot_tell(setting)
+            return on(setting)
     call = next(updates(engine.run, sleeps=False), None)
     if call is not None:
         return on(given(call.method, True, call))

@@ -139,8 +139,18 @@ def _prefixes(engine: Engine) -> Judgement:
         return off(
             Text("可选：V0 引擎命中率低时变慢", "optional: in V0 it costs where few hit"), setting
         )
-    if engine.mode is not None and engine.mode.samples and engine.host is not None:
+    if engine.host is not None and engine.host.id == "swift":
         return off(Text("见采样的前缀缓存", "see prefix caching in rollouts"), setting)
+    if engine.host is not None and engine.mode is not None and engine.mode.samples:
+        return propose(
+            engine,
+            "the completions of a group share their prompt, which is computed for each of them",
+            Text("前缀缓存未启用", "prefix caching is off"),
+            Text("启用前缀缓存", "use prefix caching"),
+            {"enable_prefix_caching": True},
+            at=setting if setting.explicit else None,
+            priority=Priority.LOW,
+        )
     if engine.mode is Mode.OFFLINE:
         return off(
             Text("可选：提示有公共前缀时启用", "optional: where prompts share a prefix"), setting

@@ -111,7 +111,7 @@ def _workers(engine: Engine) -> Judgement:
         if str(asked.value) == "spawn":
             return on(asked)
         return off(Text("fork：已初始化 CUDA 时失败", "fork fails once CUDA is in use"), asked)
-    if engine.mode in (Mode.SERVE, Mode.RLHF_SERVER) and engine.host is None:
+    if engine.is_server:
         return on(f"{engine.called}: vllm serve uses spawn")
     return off(
         Text(
@@ -126,15 +126,13 @@ def _workers(engine: Engine) -> Judgement:
 
 def _development(engine: Engine) -> Judgement:
     asked = variable(engine, "VLLM_SERVER_DEV_MODE")
-    if engine.mode is not Mode.RLHF_SERVER or engine.host is not None:
+    if engine.mode is not Mode.RLHF_SERVER or not engine.is_server:
         if asked is not None and _flag(asked) and engine.mode is Mode.SERVE:
             return off(
                 Text("仅供 RLHF：暴露了管理接口", "for training only: it opens its endpoints"),
                 asked,
             )
         return cannot_apply(Text("非 RLHF 服务", "no server of a training run"))
-    if engine.run.framework != "vllm":
-        return cannot_apply(Text("由训练框架提供接口", "the framework has endpoints of its own"))
     if asked is not None:
         return on(asked) if _flag(asked) is not False else off(_CLOSED, asked)
     if engine.is_open or not engine.written("enable_sleep_mode", "weight_transfer_config"):
@@ -184,7 +182,7 @@ def _statistics(engine: Engine) -> Judgement:
     if setting is None and engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if setting is None:
-        if engine.mode in (Mode.SERVE, Mode.RLHF_SERVER) and engine.host is None:
+        if engine.is_server:
             return on(f"{engine.called}: /metrics, disable_log_stats=False")
         return off(
             Text("可选：离线时用 disable_log_stats=False", "optional: disable_log_stats=False")

@@ -169,9 +169,9 @@ def _asynchronous(engine: Engine) -> Judgement:
     if engine.mode is None or not engine.mode.samples:
         return cannot_apply(_NO_ROLLOUT)
     paused = next((c for c in updates(engine.run) if c.method == "pause_generation"), None)
-    if paused is not None:
+    if paused is not None and engine.host is None:
         return on(given("pause_generation", True, paused))
-    asked = find(engine.run, "async_train")
+    asked = find(engine.run, "async_train", "train.async_enable")
     if asked is not None and is_on(asked):
         return on(asked)
     if engine.mode is Mode.RLHF_COLOCATE:
@@ -221,6 +221,10 @@ def _sleeps(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     if is_on(setting):
         return on(setting)
+    if engine.host is None:  # the program may have placed it on GPUs of its own
+        return off(
+            Text("可选：与训练同卡时让引擎休眠", "optional: where it shares the GPUs"), setting
+        )
     return propose(
         engine,
         "the engine keeps its weights and KV cache on the training GPUs during the update",

@@ -193,6 +193,8 @@ _PARAMETERS: Mapping[str, tuple[tuple[str, Callable[[Any], bool], int], ...]] = 
         ("vllm_mode", _text, 2),
         ("enable_sleep_mode", _any, 2),
         ("vllm_gpu_memory_utilization", _any, 2),
+        ("vllm_num_engines", _any, 2),
+        ("vllm.num_engines", _any, 2),
         ("gpu_memory_utilization", _any, 1),
         ("enforce_eager", _any, 1),
         ("enable_prefix_caching", _any, 1),

@@ -95,6 +95,38 @@ def _slime(colocated: bool) -> Host:
     )
 
 
+def _openrlhf(prefix: str, switches: str, model: str) -> Host:
+    """OpenRLHF, whose flags are dotted from 0.10 on."""
+    names = {
+        "tensor_parallel_size": f"{prefix}tensor_parallel_size",
+        "gpu_memory_utilization": f"{prefix}gpu_memory_utilization",
+        "enable_sleep_mode": f"{prefix}enable_sleep",
+        "enforce_eager": f"{switches}enforce_eager",
+        "enable_prefix_caching": f"{switches}enable_prefix_caching",
+    }
+    return _host(
+        "openrlhf",
+        "OpenRLHF",
+        {**names, "model": model},
+        prefix=prefix,
+        defaults=MappingProxyType(
+            {
+                "tensor_parallel_size": 1,
+                "gpu_memory_utilization": 0.95,
+                "enable_sleep_mode": False,
+                "enforce_eager": False,
+                "enable_prefix_caching": False,
+                "max_model_len": _COMPUTED,
+                "max_num_seqs": _COMPUTED,
+                "max_num_batched_tokens": _COMPUTED,
+            }
+        ),
+        source="OpenRLHF 0.9 and 0.11, cli/train_ppo_ray.py",
+        takes=_listed(*names.values()),
+        is_open=verl.may_say_more,
+    )
+
+
 VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
     {
         "trl": _host(
@@ -195,27 +227,8 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             is_open=verl.may_say_more,
             takes=_listed(*_VERL_NAMES.values()),
         ),
-        "openrlhf": _host(
-            "openrlhf",
-            "OpenRLHF",
-            {
-                "tensor_parallel_size": "vllm_tensor_parallel_size",
-                "gpu_memory_utilization": "vllm_gpu_memory_utilization",
-                "enable_sleep_mode": "vllm_enable_sleep",
-                "enforce_eager": "enforce_eager",
-                "enable_prefix_caching": "enable_prefix_caching",
-                "model": "pretrain",
-            },
-            prefix="vllm_",
-            source="OpenRLHF, cli/train_ppo_ray.py",
-            takes=_listed(
-                "vllm_tensor_parallel_size",
-                "vllm_gpu_memory_utilization",
-                "vllm_enable_sleep",
-                "enforce_eager",
-                "enable_prefix_caching",
-            ),
-        ),
+        "openrlhf": _openrlhf("vllm.", "vllm.", "actor.model_name_or_path"),
+        "openrlhf-0.9": _openrlhf("vllm_", "", "pretrain"),
         "program": _host("program", "Python", {}),
     }
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Optional
 
@@ -44,6 +45,8 @@ _SLEEPS = re.compile(r"(?:pause|resume)_generation|sleep|wake_up|\w+_memory_occu
 # Groups of the tables that a server takes. SGLang's older releases have the names of their
 # flags in one and those of the arguments in the other.
 _SERVED: Mapping[str, tuple[str, ...]] = MappingProxyType({"sglang": ("serve", "engine")})
+_SHARES = re.compile(r"sleep|wake_up|memory_occupation|ipc")
+"""What only an engine on the training GPUs is asked for."""
 _ROUTER = re.compile(r"(?:vllm|sglang)[-_]router(?:\.(?!launch_server)\w+)*")
 _SERVERS = re.compile(r"sglang_router[./]launch_server(?:\.py)?")
 
@@ -76,6 +79,8 @@ def engine_of(run: Run) -> Optional[Engine]:
         return _by_backend(run, "llamafactory", Mode.INTEGRATED)
     if verl.trainer_of(run).startswith("main_ppo"):
         return _of_verl(run)
+    if _is_openrlhf(run):
+        return _of_openrlhf(run)
     if run.framework == "hf_trainer" and run.value("rollout_engine") == "vllm":
         return _of_trl(run)
     return _within(run)
@@ -90,7 +95,10 @@ def _own(run: Run, kind: Kind) -> Engine:
         mode = Mode.RLHF_SERVER if by is not None else Mode.SERVE
         return Engine(kind, run, mode, _SERVED.get(kind.name, ("serve",)), by=by)
     groups = _groups(kind.name, call.method if call is not None else "")
-    mode = Mode.RLHF_COLOCATE if by is not None else Mode.OFFLINE
+    if by is None:
+        return Engine(kind, run, Mode.OFFLINE, groups)
+    shares = kind is SGLANG or _SHARES.search(f"{by.written} {by.note}") is not None
+    mode = Mode.RLHF_COLOCATE if shares else Mode.RLHF_SERVER
     return Engine(kind, run, mode, groups, by=by)
 
 
@@ -107,7 +115,10 @@ def _asks_for_updates(run: Run) -> Optional[Setting]:
     if is_true(sleeps):
         return sleeps
     call = next(updates(run), None)
-    return given(call.method, True, call) if call is not None else None
+    if call is None:
+        return None
+    asked = call.positional[0].written if call.positional else ""
+    return replace(given(call.method, True, call), note=f"{call.name}({asked})")
 
 
 def updates(run: Run, sleeps: bool = True) -> Iterator[Call]:
@@ -193,6 +204,27 @@ def _of_verl(run: Run) -> Optional[Engine]:
     apart = find(run, "actor_rollout_ref.hybrid_engine", "rollout.nnodes")
     mode = Mode.RLHF_SERVER if apart is not None and apart.value is not True else None
     return _of_host(run, name, "verl", mode or Mode.RLHF_COLOCATE, setting)
+
+
+_OPENRLHF = re.compile(r"(?:.*[./])?openrlhf[./]cli[./]train_ppo(?:_ray)?(?:\.py)?")
+
+
+def _is_openrlhf(run: Run) -> bool:
+    words = run.command.words if run.command is not None else ()
+    return run.kind is RunKind.TRAIN and any(_OPENRLHF.fullmatch(word.text) for word in words)
+
+
+def _of_openrlhf(run: Run) -> Optional[Engine]:
+    """The engines of OpenRLHF: on the training GPUs, or on their own."""
+    count = find(run, "vllm.num_engines", "vllm_num_engines")
+    if count is None or count.value in (0, None):
+        return None
+    names = ("train.colocate_all", "colocate_all_models", "vllm.enable_sleep", "vllm_enable_sleep")
+    shares = next((s for name in names if is_true(s := run.settings.get(name))), None)
+    shared = shares is not None and not is_true(find(run, "train.async_enable", "async_train"))
+    host = "openrlhf" if "." in count.name else "openrlhf-0.9"
+    mode = Mode.RLHF_COLOCATE if shared else Mode.RLHF_SERVER
+    return _of_host(run, "vllm", host, mode, shares if shared else count)
 
 
 def _within(run: Run) -> Optional[Engine]:

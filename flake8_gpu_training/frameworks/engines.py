@@ -19,7 +19,7 @@ from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.reading import NEWEST, number, parsed
 from flake8_gpu_training.frameworks.tables import Parameter
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, RunKind
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -105,6 +105,11 @@ class Engine:
     def name(self) -> str:
         """``vllm`` or ``sglang``."""
         return self.kind.name
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is the engine's own server, which answers over HTTP."""
+        return self.run.kind is RunKind.SERVE and self.host is None and self.call is None
 
     # --- the release at hand ---
 
@@ -194,19 +199,33 @@ class Engine:
         return Setting(name, parameter.default, None, Origin.DEFAULT, note)
 
     def entry(self, name: str, *keys: str) -> Optional[Setting]:
-        """An entry that somebody wrote of a parameter that takes a dict or its JSON."""
+        """An entry that somebody wrote of a parameter that takes a dict, its JSON or an object."""
         for stem in self._keys(name):
             for key in keys:
                 dotted = self._at(f"{stem}.{key}")
                 if dotted is not None:
                     return dotted
         whole = self.written(name)
+        made = self.object(whole, name)
+        if made is not None:
+            at = next((key for key in keys if key in made.keywords), "")
+            return given(at, made.keywords[at].value, made, made.keywords[at]) if at else None
         value = self.mapping(whole)
         for key in keys:
             if whole is not None and value is not None and key in value:
                 note = f"{whole.name}: {key}={value[key]}"
                 return replace(whole, name=key, value=value[key], note=note, text="")
         return None
+
+    def object(self, setting: Optional[Setting], name: str) -> Optional[Call]:
+        """The one call that makes the object that a parameter is given (``CompilationConfig``)."""
+        if setting is None or known(setting.value) or setting.location is None:
+            return None
+        kind = "".join(part.capitalize() for part in name.split("_"))
+        kind = kind.replace("Kv", "KV")
+        calls = [c for program in self.run.python for c in program.calls if c.method == kind]
+        here = [call for call in calls if call.location.path == setting.location.path]
+        return here[0] if len(here) == 1 and not here[0].is_open else None
 
     def mapping(self, setting: Optional[Setting]) -> Optional[Mapping[str, Any]]:
         """A known dict, or the JSON of one; None for anything else."""

@@ -173,6 +173,7 @@ _SCRIPTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 )
 # Programs that start their own processes also when Python runs their module.
 _SELF_STARTING = frozenset({"vllm", "sglang", "vllm-router", "sglang-router", "ff-train"})
+_OPENRLHF = re.compile(r"openrlhf\.cli\.train_ppo(?:_ray)?")
 _VERL_SCRIPT = re.compile(
     r"(?:.*/)?verl/trainer/(?:fsdp_sft_trainer|sft_trainer(?:_ray)?|main_ppo(?:_sync)?|main_eval)"
 )
@@ -223,6 +224,8 @@ def of_unseen(launch: Launch) -> Optional[Launch]:
     script = launch.script.text if launch.script is not None else ""
     if _VIDEOX_FUN.fullmatch(script) and words & {"--train_data_meta", "--reward_fn"}:
         return _known_as(launch, "videox_fun", _TRAIN)
+    if launch.is_module and _OPENRLHF.fullmatch(script):
+        return _known_as(launch, "generic", _TRAIN)
     names = {option_name(word) for word in words if word.startswith("--")}
     if is_known_by(names):
         return _known_as(launch, "generic", _TRAIN if trains(names) else _INFER)
