@@ -57,7 +57,7 @@ _CONTEXTS: tuple[tuple[str, int], ...] = (
     (r"qwen3-(0\.6|1\.7|4|8|14|32|30|235)b", 40_960),
     (r"qwen2\.5-(coder-)?(7|14|32|72)b-instruct|qwq-32b|qwen2-(7|72)b-instruct", 32_768),
     (r"deepseek-r1-distill", 131_072),
-    (r"deepseek-(v3|r1)", 163_840),
+    (r"deepseek-(v3|r1)(?!.*(?:qwen|llama))", 163_840),
     (r"deepseek-(coder-)?v2-lite", 163_840),
     (r"kimi-k2", 131_072),
     (r"llama-?3\.[123]", 131_072),
@@ -174,7 +174,7 @@ def bytes_per_weight(engine: Engine) -> tuple[float, str]:
 def _comes_in_fp8(engine: Engine) -> bool:
     """DeepSeek-V3 and its kin are published in FP8."""
     short = last_part(engine.run.model.name or "")
-    return re.match(r"deepseek-(?:v3|r1)(?!.*distill)|kimi-k2", short) is not None
+    return re.match(r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|kimi-k2", short) is not None
 
 
 @once_per_run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -75,6 +76,27 @@ def compilation(engine: Engine, *names: str) -> Optional[Setting]:
     return Setting(names[0], whole.value, whole.location, whole.origin, whole.note)
 
 
+_POOLS = re.compile(r"(?i)reward|embed|rerank|\bgte\b|\bbge\b|e5-|classif|colbert|colqwen|-prm")
+
+
+def pools(engine: Engine) -> bool:
+    """Whether the model gives vectors or scores, and decodes nothing."""
+    for name in ("runner", "task", "convert"):
+        setting = engine.written(name)
+        if setting is not None and str(setting.value) in _POOLING:
+            return True
+    if engine.written("io_processor_plugin", "pooler_config", "override_pooler_config"):
+        return True
+    role = engine.entry("ec_transfer_config", "ec_role")
+    if role is not None and role.value == "ec_producer":
+        return True
+    model = engine.run.model
+    return model.kind in ("embedding", "encoder") or bool(_POOLS.search(model.name or ""))
+
+
+_POOLING = ("pooling", "embed", "embedding", "classify", "score", "reward", "token_embed")
+
+
 def eager(engine: Engine) -> Setting:
     """``enforce_eager``: no CUDA graphs, and no compilation."""
     return engine.option("enforce_eager")
@@ -85,6 +107,8 @@ def by_eager(engine: Engine) -> Optional[Judgement]:
     setting = eager(engine)
     if not setting.known or not is_set(setting):
         return None
+    if pools(engine):
+        return Judgement(Status.DISABLED, current=Text("被 enforce_eager 关闭", "enforce_eager"))
     return Judgement(
         Status.RECOMMENDED,
         current=Text("被 enforce_eager 关闭", "switched off by enforce_eager"),

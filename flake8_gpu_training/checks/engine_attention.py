@@ -34,7 +34,7 @@ _VARIABLE_UNTIL = (0, 19)
 _FLASHLESS = ("Volta", "Turing", "Pascal")
 _OLD_KERNELS = re.compile(r"XFORMERS|TORCH_SDPA")
 _LATENT = re.compile(
-    r"deepseek-(?:coder-)?(?:v2|v3|r1)(?!.*distill)|kimi-k2|moonlight|deepseek-(?:prover|vl2)"
+    r"deepseek-(?:coder-)?(?:v2|v3|r1)(?!.*(?:distill|qwen|llama))|kimi-k2|moonlight|deepseek-(?:prover|vl2)"
     r"|glm-4\.7-flash|longcat|mistral-large-3"
 )
 

@@ -31,6 +31,7 @@ from flake8_gpu_training.checks._vllm import (
     compilation,
     eager,
     level,
+    pools,
     variable,
 )
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
@@ -81,6 +82,8 @@ def _graphs(engine: Engine) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     if is_set(setting):
+        if pools(engine):
+            return off(Text("不解码的模型，收益小", "the model decodes nothing"), setting)
         return _advise_graphs(engine, setting)
     mode = compilation(engine, "cudagraph_mode", "use_cudagraph")
     if mode is not None:

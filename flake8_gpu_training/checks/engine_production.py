@@ -136,10 +136,10 @@ def _media(engine: Engine) -> Judgement:
         return off(Text("可选：限制每个提示的图像数", "optional: a limit of images in a prompt"))
     return propose(
         engine,
-        "memory is kept for the largest input of every kind, videos among them",
+        "memory is kept for the largest input of every kind that the model takes",
         Text("未限制图像与视频数", "images and videos of a prompt are not limited"),
-        Text("按业务限制，例如只收图像", "limit them; without videos, say so"),
-        {"limit_mm_per_prompt": {"image": 4, "video": 0}},
+        Text("按业务限制，不用的类型设为 0", "limit them, and give 0 for what never comes"),
+        {"limit_mm_per_prompt": {"image": 4}},
     )
 
 

@@ -50,7 +50,8 @@ _KINDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _MIXED = re.compile(
     r"mixed|compressed-tensors|quark|modelopt_mixed|experts_int8|moe_wna16|w4afp8|w4a8|w4a16|nvfp4"
 )
-_FORCED = re.compile(r"awq|gptq")
+_COMES = re.compile(r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|kimi-k2|gpt-oss")
+"""Models that are published in FP8, or FP4."""
 _UNFORCED = (0, 24)
 """The first release read that takes ``awq`` and ``gptq`` for whichever kernel is best."""
 
@@ -78,7 +79,10 @@ def quantized(engine: Engine) -> Optional[Setting]:
 
 def _comes_in_fp8(engine: Engine) -> bool:
     short = last_part(engine.run.model.name or "")
-    return re.match(r"deepseek-(?:v3|r1)(?!.*distill)|kimi-k2|gpt-oss", short) is not None
+    return (
+        re.match(r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|kimi-k2|gpt-oss", short)
+        is not None
+    )
 
 
 def _kind(text: str) -> str:

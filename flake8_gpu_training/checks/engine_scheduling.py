@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_memory
@@ -18,17 +19,19 @@ from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import memory_gib
-from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION, V1
+from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION, V1, pools
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
-from flake8_gpu_training.frameworks.vllm_defaults import is_v1
+from flake8_gpu_training.frameworks.vllm_defaults import HYBRID, HYBRID_CACHED, is_v1
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.serving_memory import capacity_of
 
 _PREFIXES = f"{DOCS}/features/automatic_prefix_caching.html"
 _FORCED = ((0, 8), (0, 10, 2))
 """Releases whose V1 engine prefills in chunks whatever it is told (_set_default_args_v1)."""
+_UNIQUE = re.compile(r"(?i)ocr|whisper|voxtral|asr|dots\.|glyph")
+"""Models whose prompts are an image or a recording of their own."""
 _FEW_TOKENS, _LARGE_GIB = 2048, 70
 _FEW_SEQUENCES, _ROOM = 32, 4
 """A small limit of sequences, and how many times as many must fit before more are advised."""
@@ -45,8 +48,8 @@ def _chunked(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     if is_set(setting):
         return on(setting)
-    if engine.run.model.kind == "embedding":
-        return off(Text("Embedding 模型", "the model embeds"), setting)
+    if pools(engine):
+        return off(Text("不生成的模型", "the model generates nothing"), setting)
     return propose_without(
         engine,
         setting,
@@ -133,8 +136,12 @@ def _prefixes(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     if is_set(setting):
         return on(setting)
-    if engine.run.model.kind == "embedding":
-        return off(Text("Embedding 模型", "the model embeds"), setting)
+    if pools(engine):
+        return off(Text("不生成的模型", "the model generates nothing"), setting)
+    if _UNIQUE.search(engine.run.model.name or ""):
+        return off(Text("输入很少重复", "its inputs seldom repeat"), setting)
+    if HYBRID.search(engine.run.model.name or "") and engine.version < HYBRID_CACHED:
+        return off(Text("该模型的前缀缓存仍是实验性的", "experimental for this model"), setting)
     if not is_v1(engine):
         return off(
             Text("可选：V0 引擎命中率低时变慢", "optional: in V0 it costs where few hit"), setting

@@ -10,7 +10,7 @@ from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, 
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
-from flake8_gpu_training.checks._vllm import DOCS
+from flake8_gpu_training.checks._vllm import DOCS, pools
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
@@ -34,7 +34,7 @@ _METHODS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 # Checkpoints that hold layers for the tokens after the next.
 _HOLDS_MTP = re.compile(
-    r"deepseek-(?:v3|r1)(?!.*distill)|glm-4\.[567](?!v)|mimo-7b|qwen3-next|ernie-4\.5-(?:21b|300b)"
+    r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|glm-4\.[567](?!v)|mimo-7b|qwen3-next|ernie-4\.5-(?:21b|300b)"
 )
 # Heads of EAGLE-3 that are published for a model.
 _HEADS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -80,7 +80,7 @@ def _method(engine: Engine) -> Judgement:
         return on(setting, kind) if kind else cannot_tell(setting)
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
-    if engine.mode is not Mode.SERVE or engine.run.model.kind == "embedding":
+    if engine.mode is not Mode.SERVE or pools(engine):
         return off(
             Text("可选：离线批量生成时收益小", "optional: a full batch leaves little to gain")
         )

@@ -86,7 +86,9 @@ def engine_of(run: Run) -> Optional[Engine]:
     return _within(run)
 
 
-def _own(run: Run, kind: Kind) -> Engine:
+def _own(run: Run, kind: Kind) -> Optional[Engine]:
+    if _asks_a_server(run):
+        return None
     if is_router(run):
         return Engine(kind, run, Mode.ROUTER)
     call = run.place.call
@@ -100,6 +102,12 @@ def _own(run: Run, kind: Kind) -> Engine:
     shares = kind is SGLANG or _SHARES.search(f"{by.written} {by.note}") is not None
     mode = Mode.RLHF_COLOCATE if shares else Mode.RLHF_SERVER
     return Engine(kind, run, mode, groups, by=by)
+
+
+def _asks_a_server(run: Run) -> bool:
+    """Whether a benchmark only sends requests to a server: ``vllm bench serve``."""
+    words = [word.text for word in run.command.words[1:3]] if run.command is not None else []
+    return words == ["bench", "serve"]
 
 
 def _groups(engine: str, constructor: str) -> tuple[str, ...]:
@@ -233,10 +241,18 @@ def _within(run: Run) -> Optional[Engine]:
         call = next(_constructors(run, name), None)
         if call is not None:
             by = given(call.method, True, call)
-            mode = Mode.RLHF_COLOCATE if run.kind is RunKind.TRAIN else Mode.INTEGRATED
+            mode = Mode.RLHF_COLOCATE if _trains(run) else Mode.INTEGRATED
             groups = _groups(name, call.method)
             return Engine(_KINDS[name], run, mode, groups, None, by, call)
     return None
+
+
+def _trains(run: Run) -> bool:
+    """Whether the program trains: the engine's own ``step()`` is no training step."""
+    if run.kind is not RunKind.TRAIN:
+        return False
+    methods = {call.method for program in run.python for call in program.calls}
+    return run.framework != "generic" or bool(methods & {"backward", "manual_backward", "fit"})
 
 
 def _constructors(run: Run, engine: str) -> Iterator[Call]:

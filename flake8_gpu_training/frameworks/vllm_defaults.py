@@ -14,12 +14,12 @@ _V1_DEFAULT = (0, 8)
 """The first release that starts the V1 engine unless told otherwise."""
 _V1_ONLY = (0, 11)
 """The first release without another engine."""
-_HYBRID = re.compile(
+HYBRID = re.compile(
     r"(?i)mamba|jamba|zamba|bamba|qwen3-next|qwen3\.[56]|falcon-h1|nemotron-(?:h|nano|3)|granite-4"
     r"|\blfm2|minimax-(?:text|m1|01)|plamo-?2|kimi-linear|rwkv"
 )
 """Models with layers of states beside attention, or without attention."""
-_HYBRID_CACHED = (0, 33)
+HYBRID_CACHED = (0, 33)
 _HYBRID_UNCACHED = (0, 19, 1)
 """Newest release read that caches no prefixes of them by default; the next one read does."""
 _LARGE_GIB, _LARGEST_GIB = 70, 160
@@ -68,10 +68,10 @@ def _cached(engine: Engine, name: str) -> Setting:
     runner = engine.option("runner") if engine.parameter("runner") else engine.option("task")
     if engine.run.model.kind == "embedding" or runner.value in ("pooling", "embed", "classify"):
         return _open(name, "it depends on how the model pools")
-    if _HYBRID.search(engine.run.model.name or "") and name == "enable_prefix_caching":
+    if HYBRID.search(engine.run.model.name or "") and name == "enable_prefix_caching":
         if engine.version <= _HYBRID_UNCACHED:
             return _told(engine, name, False)
-        if engine.version < _HYBRID_CACHED:
+        if engine.version < HYBRID_CACHED:
             return _open(name, "it depends on the release")
     return _told(engine, name, True)
 
