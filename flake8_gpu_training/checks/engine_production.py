@@ -80,7 +80,7 @@ def _disaggregated(engine: Engine) -> Judgement:
     whole = engine.written("kv_transfer_config")
     if whole is not None:
         return cannot_tell(whole)
-    if not engine.is_server:
+    if not engine.is_server or engine.mode is Mode.ROUTER:
         return cannot_apply(_NO_SERVER)
     if engine.is_open:
         return cannot_tell(_UNREAD)
