@@ -242,6 +242,7 @@ CASES = (
     _megatron("activation-cpu-offload", NA),
     # D distributed
     *_sharded("zero2", "zero2"),
+    Case("zero2", UNKNOWN, {**FULL, "model": "models/ours"}, EIGHT),
     *_sharded("zero3", "zero3"),
     *_sharded("zero2-offload", "zero2_offload"),
     *_sharded("zero3-offload", "zero3_offload"),
@@ -308,6 +309,7 @@ CASES = (
     Case("flash-attention-2", ADVISED),
     Case("flash-attention-2", ADVISED, {"attn_impl": "eager"}),
     Case("flash-attention-2", NA, {}, NPU),
+    Case("flash-attention-2", UNKNOWN, {"model": "models/ours"}),
     Case("flash-attention-2", NA, {}, ONE, (V100,)),
     _megatron("flash-attention-2", ON),
     _megatron("flash-attention-2", ADVISED, attention_backend="unfused"),

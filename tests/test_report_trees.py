@@ -143,6 +143,7 @@ def test_an_engine_is_named_where_the_trainer_samples_itself(
         ({"tuning": "full"}, "zero2", "LoRA → --deepspeed zero2"),
         ({"tuning": "lora"}, "zero3", "full → --deepspeed zero3"),
         ({"max_length": 200_000}, "", "--sequence_parallel_size N"),
+        ({"tuning": "full"}, "gradient-checkpointing", "see that gradient_checkpointing"),
         (
             {"max_length": 200_000, "packing": True, "offload_param": "cpu"},
             "",

@@ -338,6 +338,16 @@ def test_diagnostics_stand_at_the_flag_or_at_the_command(
     assert line in text.splitlines()[at.line - 1]
 
 
+def test_recomputation_by_megatron_is_written_whole(tmp_path: Path) -> None:
+    settings = {"recompute_granularity": "none", "max_length": 16384, "padding_free": False}
+    (run,) = runs_of(tmp_path, by_flags(Case("", ON, settings, EIGHT, (), MEGATRON)))
+    found = {v.check.code: v.judgement for v in judge(run, all_checks())}
+    message = found["GPU203"].findings[0].message
+    for flag in ("granularity full", "method uniform", "num_layers 1"):
+        assert f"--recompute_{flag}" in message
+    assert "--padding_free true" in found["GPU507"].findings[0].message
+
+
 @pytest.mark.parametrize("name", ["num_workers", "tuner"])
 def test_what_is_not_known_is_not_told(name: str, tmp_path: Path) -> None:
     flag = {"num_workers": "--dataloader_num_workers", "tuner": "--tuner_type"}[name]

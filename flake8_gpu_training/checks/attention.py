@@ -122,7 +122,7 @@ def _attention(run: Run) -> Judgement:
     unmasked = _unmasked_product(run)
     if written == "sdpa" and unmasked is not None:
         return seen(unmasked, "sdpa")
-    if run.framework == "hf_trainer" and run.model.kind == "unknown":
+    if run.framework in ("hf_trainer", "swift") and run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run):
         return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)

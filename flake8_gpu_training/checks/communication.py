@@ -211,6 +211,7 @@ def _advise_megatron_overlap(run: Run, setting: Setting) -> Judgement:
         Text("开启 overlap_grad_reduce", "turn on overlap_grad_reduce"),
         practices={"overlap_comm": True},
         at=setting if setting.explicit else None,
+        impact=by_class(Priority.MEDIUM, sources.MEGATRON_OPTIMIZER),
     )
 
 

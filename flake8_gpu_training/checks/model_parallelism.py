@@ -221,13 +221,25 @@ def _sequence_parallel_layers(run: Run) -> Judgement:
             f"tensor parallelism of {size} without sequence_parallel",
         ),
         Text(
+            "开启 sequence_parallel，否则 Megatron 拒绝训练 MoE 模型",
+            "turn on sequence_parallel, without which Megatron trains no mixture of experts",
+        )
+        if refuses
+        else Text(
             "开启 sequence_parallel：同样的通信量，每卡少存激活",
             "turn on sequence_parallel: fewer activations a GPU, as much communication",
         ),
         parameters={"sequence_parallel": True},
         at=switch,
         priority=Priority.HIGH if refuses else None,
+        impact=_REFUSES if refuses else None,
     )
+
+
+_REFUSES = Impact(
+    note=Text("不修复则启动失败", "the run fails at start until it is mended"),
+    source="Megatron-LM core_v0.12.0, transformer/moe/moe_layer.py",
+)
 
 
 _MEGATRON_ARGUMENTS = "ms-swift 4.6.0, megatron/arguments/megatron_args.py"

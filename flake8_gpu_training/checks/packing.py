@@ -266,6 +266,8 @@ def _pack(run: Run, setting: Setting) -> Judgement:
     needs = ""
     if run.framework == "swift" and is_on(parameter(run, "lazy_tokenize")):
         return _flattened(run, _PADDED_SAMPLES, "samples are padded to the longest of their batch")
+    if of_megatron(run) and run.practice("padding_free").explicit:
+        wanted["padding_free"] = True
     if run.framework == "swift" and text(run, "attention") not in _FLASH:
         wanted["attention"] = "flash_attention_2"
         needs = " (packing needs a flash kernel, attn_impl)"

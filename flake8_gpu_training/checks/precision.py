@@ -424,6 +424,10 @@ def _fp8(run: Run) -> Judgement:
             parameters=_FP8_OF_SWIFT if run.framework == "swift" else {"fp8_format": "hybrid"},
         )
         return with_edits(answer)  # whether the loss converges has to be tested
+    if run.framework == "swift":
+        return off(
+            Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8"),
+        )
     return off(Text("未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛", "FP8 is off; needs a test"))
 
 

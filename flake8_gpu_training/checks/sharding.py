@@ -227,6 +227,13 @@ def _advise_ranks(run: Run, setting: Setting) -> Judgement:
 def _unsharded(run: Run, count: int) -> Judgement:
     too_large = outgrows_gpu(run)
     states = states_gib(run)
+    if run.framework == "swift" and run.model.parameters is None:
+        return cannot_tell(
+            Text(
+                "模型规模未知，无法判断是否需要切分",
+                "the size of the model is not known, nor whether it has to be split",
+            )
+        )
     if too_large is None or states is None:
         return off(Text("每张卡保存完整的模型状态", "every GPU keeps all model states"))
     if not too_large:

@@ -362,11 +362,16 @@ def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if "persistent_workers" not in spelled and count is not None:
         default = declared(run, "dataloader_persistent_workers")
         keeps = default is not None and default.default is True
-        note = f"{_TRAIN}: True with workers" if keeps else f"ms-swift {release(run)}: False"
+        source = _TRAIN if keeps else f"ms-swift {release(run)} swift/trainers/arguments.py"
+        note = f"{source}: dataloader_persistent_workers {keeps and count > 0}"
         found.update(by_default(run, "persistent_workers", keeps and count > 0, note))
     if "prefetch_factor" not in spelled and count is not None:
         value = 2 if count > 0 else None
-        found.update(by_default(run, "prefetch_factor", value, f"{_TRAIN}: 2 with workers"))
+        found.update(
+            by_default(
+                run, "prefetch_factor", value, f"{_TRAIN}: dataloader_prefetch_factor {value}"
+            )
+        )
     cached = find(run, "cached_dataset")
     if cached is not None:
         found["pretokenized"] = practice("pretokenized", not is_off(cached.value), cached)

@@ -42,9 +42,16 @@ SPELLINGS: Mapping[str, Spelling] = {
     ),
     "gradient_checkpointing": Spelling(
         "recompute_granularity",
-        {True: "full", False: "none"},
+        {False: "none"},
         True,
         f"{_MEGATRON}: recompute_granularity selective",
+        instead={
+            True: {
+                "recompute_granularity": "full",
+                "recompute_method": "uniform",
+                "recompute_num_layers": 1,
+            }
+        },
     ),
     "vit_gradient_checkpointing": Spelling("vit_gradient_checkpointing"),
     "micro_batch_size": Spelling(

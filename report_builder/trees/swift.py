@@ -52,6 +52,7 @@ SWIFT = (
                     "确认 gradient_checkpointing 已开启（ms-swift 默认开启）",
                     "see that gradient_checkpointing is on (ms-swift's default)",
                     advises=("gradient-checkpointing",),
+                    holds=tuned_in_part,
                 ),
                 branch(
                     "减小 batch size + 自动 gradient_accumulation_steps",
@@ -61,6 +62,7 @@ SWIFT = (
                     "启用 --use_logits_to_keep true（RLHF 场景）",
                     "--use_logits_to_keep true (RLHF)",
                     advises=("logits-to-keep",),
+                    holds=tuned_in_part,
                 ),
                 branch(
                     "仍然 OOM？ → 降低 quant_bits / 减小 max_length / FSDP2+QLoRA",
