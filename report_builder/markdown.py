@@ -422,6 +422,8 @@ class _View(RunWords):
         if current and not shown:
             # The row names the item already.
             return cell(current.removeprefix(f"{self.say(item.title)}："))
+        if not shown and item.status is Status.DISABLED:
+            return self.t("未使用", "not in use")
         return "<br>".join(shown) or "—"
 
     def elsewhere_of(self, item: ScoredItem) -> str:

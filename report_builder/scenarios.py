@@ -722,7 +722,7 @@ def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:
         size = f"{parameters / 1e9:.1f}".replace(".0", "") + "B"
         title = Text(
             re.sub(r"^[\d.–]+B (?=模型|视频模型)", f"{size} ", title.zh),
-            re.sub(r"\ba [\d.–]+B (?=model|video model)", f"a {size} ", title.en),
+            re.sub(r"\ban? [\d.–]+B (?=model|video model)", f"{_article(size)} {size} ", title.en),
         )
     gpus = run.hardware.gpus_per_node
     if gpus is not None and _launch(run, entry) != entry.launch:
@@ -731,6 +731,10 @@ def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:
             re.sub(r"one (\d+ GB) card", rf"{gpus}×\1", title.en),
         )
     return title
+
+
+def _article(size: str) -> str:
+    return "an" if size.startswith("8") or size in ("11B", "18B") else "a"
 
 
 def _suits(run: Run, entry: _Entry) -> bool:
@@ -786,6 +790,7 @@ def _chat_template(model: str, default: str) -> str:
 def _file(source: str, name: str, values: Mapping[str, str]) -> ScenarioFile:
     path = _FOLDER / source
     text = Template(path.read_text(encoding="utf-8")).substitute(values)
+    text = re.sub(r"(?<=\S) {2,}(?=#: )", "  ", text)  # names of any length stand before
     spoken = Text(
         _COMMENT.sub(lambda match: f"# {match['zh']}", text),
         _COMMENT.sub(lambda match: f"# {match['en']}", text),

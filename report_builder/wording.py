@@ -188,8 +188,10 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
         setting = f"`{named['name']}={named['value']}`"
         return f"{setting}（框架默认，{source}）" if chinese else f"{setting} (default, {source})"
     if not chinese:
-        is_told = found["library"] == "from_pretrained"
-        return f"{found['rest']} (default)" if is_told else f"framework default ({source})"
+        if found["library"] == "from_pretrained":
+            return f"{found['rest']} (default)"
+        said = found["rest"].replace(" None ", " unset ")
+        return f"{said} (default, {source})" if " " in said else f"framework default ({source})"
     reason = chinese_note(found["rest"])
     return f"框架默认（{source}）" if reason is None else f"{reason}（框架默认，{source}）"
 

@@ -83,13 +83,15 @@ _SPELLINGS: dict[str, Spelling] = {
     "packing": Spelling("packing"),
     "padding_free": Spelling("neat_packing", default=False, source=f"{_DATA}: neat_packing False"),
     "group_by_length": Spelling(
-        "group_by_length", default=False, source="transformers 4.46.3 training_args.py: False"
+        "group_by_length",
+        default=False,
+        source="transformers 4.46.3 training_args.py: group_by_length False",
     ),
     "liger_kernel": Spelling(
         "enable_liger_kernel", default=False, source=f"{_MODEL}: enable_liger_kernel False"
     ),
     "unsloth": Spelling("use_unsloth", default=False, source=f"{_MODEL}: use_unsloth False"),
-    "torch_compile": Spelling("torch_compile", default=False, source=f"{_HF}: False"),
+    "torch_compile": Spelling("torch_compile", default=False, source=f"{_HF}: torch_compile False"),
     "optimizer": Spelling("optim"),
     "zero_stage": Spelling(
         "deepspeed", {stage: _BUNDLED.format(stage=stage) for stage in (0, 2, 3)}
@@ -100,11 +102,17 @@ _SPELLINGS: dict[str, Spelling] = {
     "dataloader_workers": Spelling(
         "dataloader_num_workers", default=0, source=f"{_HF}: dataloader_num_workers 0"
     ),
-    "pin_memory": Spelling("dataloader_pin_memory", default=True, source=f"{_HF}: True"),
-    "persistent_workers": Spelling(
-        "dataloader_persistent_workers", default=False, source=f"{_HF}: False"
+    "pin_memory": Spelling(
+        "dataloader_pin_memory", default=True, source=f"{_HF}: dataloader_pin_memory True"
     ),
-    "prefetch_factor": Spelling("dataloader_prefetch_factor", default=None, source=f"{_HF}: None"),
+    "persistent_workers": Spelling(
+        "dataloader_persistent_workers",
+        default=False,
+        source=f"{_HF}: dataloader_persistent_workers False",
+    ),
+    "prefetch_factor": Spelling(
+        "dataloader_prefetch_factor", default=None, source=f"{_HF}: dataloader_prefetch_factor None"
+    ),
     "preprocessing_workers": Spelling(
         "preprocessing_num_workers",
         default=None,

@@ -71,7 +71,9 @@ _SPELLINGS: dict[str, Spelling] = {
         source=f"{_ARGS}: use_liger_kernel False",
         aliases=("use_liger",),
     ),
-    "torch_compile": Spelling("torch_compile", default=False, source=f"{_ARGS}: False"),
+    "torch_compile": Spelling(
+        "torch_compile", default=False, source=f"{_ARGS}: torch_compile False"
+    ),
     "optimizer": Spelling("optim"),
     "zero_stage": Spelling("deepspeed"),
     "fsdp": Spelling(
@@ -84,7 +86,9 @@ _SPELLINGS: dict[str, Spelling] = {
     ),
     "find_unused_parameters": Spelling("ddp_find_unused_parameters"),
     "group_by_length": Spelling(
-        "group_by_length", default=False, source="transformers 4.46.3 training_args.py: False"
+        "group_by_length",
+        default=False,
+        source="transformers 4.46.3 training_args.py: group_by_length False",
     ),
     "dataloader_workers": Spelling(
         "dataloader_num_workers", default=0, source=f"{_ARGS}: dataloader_num_workers 0"
@@ -277,9 +281,11 @@ def _trl(run: Run, name: str) -> dict[str, Spelling]:
             aliases=("max_length", "max_seq_length"),
         )
     if algorithm == "sft":
-        found["packing"] = Spelling("packing", default=False, source="trl SFTConfig: False")
+        found["packing"] = Spelling("packing", default=False, source="trl SFTConfig: packing False")
     if algorithm in ("sft", "dpo"):
-        found["padding_free"] = Spelling("padding_free", default=False, source=f"{_TRL}: False")
+        found["padding_free"] = Spelling(
+            "padding_free", default=False, source=f"{_TRL}: padding_free False"
+        )
     return found
 
 
