@@ -11,7 +11,7 @@ from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
-from flake8_gpu_training.frameworks.pytorch import loading
+from flake8_gpu_training.frameworks.pytorch_data import loading
 from flake8_gpu_training.frameworks.reading import (
     by_default,
     dtype,
