@@ -433,3 +433,20 @@ def test_every_way_to_write_the_ranks_of_sglang_is_read(
     found = engine(tmp_path, {"run.sh": command, "requirements.txt": f"sglang=={pin}\n"})
     assert found.option("tp_size").value == 4
     assert found.takes("dp_size")
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "value"),
+    [
+        ("--speculative-algo NEXTN", "speculative_algorithm", "NEXTN"),
+        ("--mem-frac 0.95", "mem_fraction_static", 0.95),
+        ("--context-len 8192", "context_length", 8192),
+    ],
+)
+def test_a_unique_beginning_of_a_flag_is_the_flag(
+    flag: str, name: str, value: Any, tmp_path: Path
+) -> None:
+    command = f"python -m sglang.launch_server --model-path {QWEN} {flag}\n"
+    found = engine(tmp_path, {"run.sh": command}).option(name)
+    assert found.value == value
+    assert found.location is not None

@@ -194,3 +194,10 @@ def test_the_total_of_a_colocated_engine_that_switches_much_off(tmp_path: Path) 
     # To be gained: decode graphs 1, half of the share, the radix cache 2.5, the saver 2.5.
     assert (scored.score, scored.maximum, scored.attainment) == (11.25, 54, 0.63)
     assert (scored.earned, scored.lost) == (11.25, 6.5)
+
+
+def test_a_server_of_images_is_no_server_of_tokens(tmp_path: Path) -> None:
+    files = {"serve.sh": "sglang serve --model-path black-forest-labs/FLUX.1-dev --port 30000\n"}
+    scored = audited(tmp_path, files)
+    statuses = {item.status for category in scored.categories for item in category.items}
+    assert statuses == {NA}

@@ -42,6 +42,9 @@ _REMOTE = Text(
     "引擎由另一个任务提供服务，其参数写在那里",
     "another job serves the engine: its parameters stand there",
 )
+_DIFFUSION = Text(
+    "图像、视频模型的服务另有参数", "models of images and videos have servers of their own"
+)
 _FOREIGN = Text("不在 NVIDIA GPU 上运行", "it does not run on NVIDIA GPUs")
 _TRIAL = Text("试运行（极小的模型或压测）", "a trial run (a tiny model, or a benchmark)")
 _CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
@@ -73,6 +76,8 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
             return cannot_apply(_ROUTER)
         if engine.is_remote and not remote:
             return cannot_apply(_REMOTE)
+        if engine.host is None and run.model.kind in ("image", "video"):
+            return cannot_apply(_DIFFUSION)
         judgement = judge(engine)
         if judgement.status in (Status.RECOMMENDED, Status.PARTIAL):
             return _withheld(engine) or judgement

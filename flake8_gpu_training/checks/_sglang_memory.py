@@ -11,6 +11,7 @@ from flake8_gpu_training.checks._sglang import (
     defaulted,
     is_hybrid,
     optional,
+    speculates,
 )
 from flake8_gpu_training.checks.base import Judgement, Priority
 from flake8_gpu_training.facts import Setting
@@ -193,6 +194,8 @@ def running(engine: Engine) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     most = number(setting.value)
+    if most is None and speculates(engine):
+        return defaulted(engine, "max_running_requests=48 with drafts")
     if most is None:
         return defaulted(engine, "max_running_requests by the token pool")
     if most < 2:

@@ -137,7 +137,7 @@ def quantization(engine: Engine) -> Judgement:
     """In which format the weights are."""
     found = weights(engine)
     if found is None:
-        return cannot_tell(Text("模型未知", "the model is not known"))
+        return cannot_tell(Text("权重格式未知", "the format of the weights is not known"))
     if found.kind != "full":
         return on(found.setting, _VARIANTS.get(found.kind, found.kind))
     if samples(engine):
@@ -296,8 +296,8 @@ _HOLDS_MTP = re.compile(
     r"(?i)deepseek-(?:v3|r1)(?!.*distill)|glm-4\.[567](?!v)|mimo-7b|mimo-v2|qwen3-next|longcat"
     r"|ernie-4\.5-(?:21b|300b)|qwen3\.5"
 )
-_MTP = re.compile(r"(?i)glm-4\.[567](?!v)|mimo-7b|qwen3-next")
-"""Models whose own layers SGLang drafts with, and that are served by tensor parallelism."""
+_MTP = re.compile(r"(?i)glm-4\.[567](?!v)|mimo-7b")
+"""Models with plain attention whose own layers SGLang drafts with."""
 
 
 def drafts(engine: Engine) -> Judgement:

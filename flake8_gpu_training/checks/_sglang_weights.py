@@ -56,7 +56,7 @@ _NAMED = (
     (re.compile(r"(?i)fp8"), "fp8-checkpoint"),
     (
         re.compile(
-            r"(?i)deepseek[-_](?:v3|r1(?!.*distill)|v4|prover-v2-671b)|kimi-k2-(?!thinking)"
+            r"(?i)deepseek[-_](?:v3|r1(?!.*distill)|v4|prover-v2-671b)|kimi-k2-(?!thinking)|minimax-m2"
         ),
         "fp8-checkpoint",
     ),

@@ -32,7 +32,7 @@ def completed(run: Run) -> Run:
     return dataclasses.replace(run, settings={**run.settings, **kept}) if kept else run
 
 
-_FRAMEWORKS = ("hf_trainer", "llamafactory", "swift")
+_FRAMEWORKS = ("hf_trainer", "llamafactory", "swift", "vllm", "sglang")
 
 
 def _accepted(run: Run) -> Optional[Accepted]:
