@@ -324,24 +324,91 @@ _GENERIC = (
         gpus=8,
     ),
 )
+_QWEN_8B = "Qwen/Qwen3-8B"
 _VLLM = (
     _Entry(
-        Text("7B 模型在线服务，单卡", "Serving a 7B model on one card"),
-        (("vllm/serve_7b.sh", "serve.sh"),),
+        Text("8B 模型在线服务，单卡 80 GB", "Serving an 8B model on one 80 GB card"),
+        (("vllm/serve_8b.sh", "serve.sh"),),
         "bash serve.sh",
-        7,
-        _QWEN_7B,
+        8,
+        _QWEN_8B,
     ),
     _Entry(
-        Text("70B 模型在线服务，4 卡张量并行", "Serving a 70B model, tensor parallel over 4 cards"),
+        Text(
+            "70B 模型在线服务，4×80 GB 张量并行",
+            "Serving a 70B model, tensor parallel over 4×80 GB",
+        ),
         (("vllm/serve_70b.sh", "serve_tp4.sh"),),
         "bash serve_tp4.sh",
         72,
         _QWEN_72B,
         gpus=4,
     ),
+    _Entry(
+        Text(
+            "70B 模型在线服务，8×H100 上 DP×TP",
+            "Serving a 70B model on 8×H100: two copies (DP×TP)",
+        ),
+        (("vllm/serve_70b_dp.sh", "serve_dp2_tp4.sh"),),
+        "bash serve_dp2_tp4.sh",
+        72,
+        _QWEN_72B,
+        gpus=8,
+    ),
+    _Entry(
+        Text(
+            "8B 模型 4 bit 量化在线服务，单卡 24 GB",
+            "Serving an 8B model in 4 bits on one 24 GB card",
+        ),
+        (("vllm/serve_8b_awq.sh", "serve_awq.sh"),),
+        "bash serve_awq.sh",
+        8,
+        "Qwen/Qwen3-8B-AWQ",
+        quantized=True,
+        family="awq",
+    ),
+    _Entry(
+        Text(
+            "8B 模型 EAGLE-3 推测解码（低延迟）",
+            "An 8B model with EAGLE-3, for low latency",
+        ),
+        (("vllm/serve_eagle.sh", "serve_eagle3.sh"),),
+        "bash serve_eagle3.sh",
+        8,
+        "meta-llama/Llama-3.1-8B-Instruct",
+        family="llama-3.1-8b-instruct",
+    ),
+    _Entry(
+        Text(
+            "DeepSeek-V3 专家并行，8×H200",
+            "DeepSeek-V3 with expert parallelism on 8×H200",
+        ),
+        (("vllm/serve_moe.sh", "serve_ep8.sh"),),
+        "bash serve_ep8.sh",
+        671,
+        "deepseek-ai/DeepSeek-V3",
+        gpus=8,
+        family="deepseek",
+    ),
+    _Entry(
+        Text("8B 模型 GRPO，与训练同卡采样", "GRPO of an 8B model, sampling on the same GPUs"),
+        (("vllm/rollout_colocate.py.txt", "rollout.py"),),
+        "python rollout.py",
+        8,
+        _QWEN_8B,
+        algorithm="grpo",
+        gpus=8,
+    ),
+    _Entry(
+        Text("8B 模型 GRPO，独立的采样服务", "GRPO of an 8B model, sampling by a server"),
+        (("vllm/rollout_server.sh", "rollout_server.sh"),),
+        "bash rollout_server.sh",
+        8,
+        _QWEN_8B,
+        algorithm="grpo",
+        gpus=8,
+    ),
 )
-_QWEN_8B = "Qwen/Qwen3-8B"
 _SGLANG = (
     _Entry(
         Text("8B 模型在线服务，单卡 80 GB", "Serving an 8B model on one 80 GB card"),

@@ -413,7 +413,8 @@ ROWS: tuple[Row, ...] = (
     Row("fp8-attention", UNKNOWN, {"kv_cache_dtype": "fp8"}),
     # G
     Row("eagle", ON, _EAGLE, model="Qwen/Qwen3-8B", shows="eagle3"),
-    Row("eagle", ADVISED, fronts=SERVED, model=LLAMA, writes="eagle3"),
+    Row("eagle", ADVISED, {"max_num_seqs": 16}, fronts=SERVED, model=LLAMA, writes="eagle3"),
+    Row("eagle", OFF, {"max_num_seqs": 256}, fronts=SERVED, model=LLAMA),
     Row("eagle", OFF, model=LLAMA, fronts=OFFLINE),
     Row("eagle", OFF),
     Row("mtp", ON, _MTP, model=R1, shows="mtp"),

@@ -19,6 +19,8 @@ from flake8_gpu_training.models import last_part
 
 _SPECULATION = f"{DOCS}/features/speculative_decoding/"
 _CONFIG = "vLLM 0.10.2 and 0.33.0, config/speculative.py"
+_BUSY = 65
+"""Sequences at once from which on the batch leaves little to gain."""
 _MTP_NAMED = (0, 11)
 """The first release read that takes ``mtp`` for every model with such layers."""
 _OLD = ("speculative_model", "num_speculative_tokens")
@@ -90,7 +92,8 @@ def _method(engine: Engine) -> Judgement:
         config = {"method": method, "num_speculative_tokens": 1}
         return _advise(engine, config, "mtp", "its own layers for further tokens")
     head = next((head for pattern, head in _HEADS if pattern.search(name)), "")
-    if head:
+    limit = engine.written("max_num_seqs")
+    if head and limit is not None and (amount(limit) or _BUSY) < _BUSY:
         config = {"method": "eagle3", "model": head, "num_speculative_tokens": 3}
         return _advise(engine, config, "eagle", head)
     return off(
