@@ -97,6 +97,8 @@ _USUAL_TUNING = (None, "full", "lora", "adalora", "dora", "longlora", "freeze", 
 
 def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     size, length = billions(run), number(run, "max_length")
+    if run.framework == "swift" and run.model.kind == "unknown":
+        return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run) or size is None or size < 1:
         return off(Text("模型较小或未知，未启用激活重计算", "off; the model is small or unknown"))
     if length is not None and length < _LONG and (size < _LARGE_BILLIONS or setting.explicit):

@@ -174,7 +174,7 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
     if run.framework == "swift" and how in _UNPACKED_ALGORITHMS:
         return cannot_apply(Text(f"{how} 不支持打包", f"{how} does not go with packing"))
     if how not in ("pt", "sft") and not _flattens_pairs(run):
-        return off(Text(f"{how} 训练", f"a {how} run"), setting)
+        return off(Text(f"{how} 训练中可选", f"optional in {how} training"), setting)
     if _classifies(run):
         return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
     if run.model.kind == "unknown" and run.framework != "hf_trainer":
