@@ -22,6 +22,7 @@ from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from flake8_gpu_training.runs.secrets import shown_command
 from flake8_gpu_training.verdicts import Diagnostic
+from report_builder import diffusion
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
 from report_builder.marks import cell, code, fence, number, percent
@@ -158,6 +159,12 @@ def change_fence(change: Change) -> str:
     return fence(text, change.language)
 
 
+def _by_code(audit: Optional[ScoredAudit]) -> list[ScoredItem]:
+    """Items that a change of the framework's code alone would turn on."""
+    categories = audit.categories if audit is not None else ()
+    return [item for c in categories for item in c.items if item.change is not None]
+
+
 class _View(RunWords):
     """What the templates may ask, in one language."""
 
@@ -199,6 +206,8 @@ class _View(RunWords):
             "example_of": example_of,
             "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
             "place_of": self.place_of,
+            "by_code": _by_code,
+            "diffusion_of": lambda run: diffusion.facts(run, self.lang),
             "status_of": lambda item: self.say(_STATUS[item.status]),
             "points_of": points_of,
             "evidence_of": self.evidence_of,

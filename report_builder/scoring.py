@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Optional
 
-from flake8_gpu_training.checks.base import Evidence, Item, Judgement, Priority, Status
+from flake8_gpu_training.checks.base import Change, Evidence, Item, Judgement, Priority, Status
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.verdicts import Verdict
@@ -45,6 +45,8 @@ class ScoredItem:
     action: Text = Text("", "")
     places: tuple[Location, ...] = ()
     """Where to write it, when it is to be gained."""
+    change: Optional[Change] = None
+    """What a fork of the framework would have, where it has no parameter for it."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         excluded or (judgement.current if told else Text("", "")),
         judgement.action if advised else Text("", ""),
         _places(judgement) if advised else (),
+        judgement.change if status is Status.DISABLED is judgement.status else None,
     )
 
 

@@ -200,11 +200,13 @@ CASES: tuple[Case, ...] = (
     Case("flash", ON, {"model.attn_backend": "flash_hub"}),
     Case("flash", PARTLY, directives=(H100,), writes="_flash_3_hub"),
     Case("flash", OFF, {"model.attn_backend": "sage"}),
+    Case("flash", ADVISED, {"model.attn_backend": None}),
     Case("flash-3", ON, {"model.attn_backend": "_flash_3_hub"}, directives=(H100,)),
     Case(
         "flash-3", ADVISED, {"model.attn_backend": None}, directives=(H100,), writes="_flash_3_hub"
     ),
     Case("flash-3", OFF),
+    Case("flash-3", ADVISED, directives=(H100,)),
     Case("varlen", ON, {"model.attn_backend": "_flash_3_varlen_hub"}),
     Case("varlen", OFF),
     Case("sage", ON, {"model.attn_backend": "sage"}),

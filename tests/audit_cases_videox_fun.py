@@ -214,9 +214,11 @@ CASES: tuple[Case, ...] = (
     # F attention
     Case("flash-attention-2", ON, files=PINNED),
     Case("flash-attention-2", UNKNOWN),
-    Case("flash-attention-2", OFF, before=SDPA),
+    Case("flash-attention-2", ADVISED, before=SDPA),
+    Case("flash-attention-2", OFF, before=SDPA, directives=(H100,)),
     Case("flash-attention-2", NA, before=NPU),
     Case("flash-attention-3", ON, directives=(H100,), files={"requirements.txt": "flash-attn-3\n"}),
+    Case("flash-attention-3", ADVISED, before=SDPA, directives=(H100,)),
     Case("flash-attention-3", OFF, files=PINNED),
     Case("flash-attention-3", NA, before=NPU),
     Case("sdpa", ON, directives=(V100,)),
@@ -422,8 +424,6 @@ NEVER_ADVISED: Mapping[str, str] = {
     ),
     "zero3": "FSDP is advised in its place, as VideoX-Fun's READMEs do",
     "zero3-cpu-offload": "no estimate of a video model's activations says that it is needed",
-    "flash-attention-2": "SDPA is advised against, in part",
-    "flash-attention-3": "SDPA is advised against, in part",
     "sdpa": "advised against, in part",
 }
 ALWAYS_APPLIES: Mapping[str, str] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sources as sources
@@ -258,7 +259,7 @@ def attention(run: Run) -> Judgement:
         return on(setting, kind)
     if not has_flash_kernel(run) or not model_type(run).startswith(_UNMASKED):
         return on(setting if setting.value else _SDPA, kind)
-    return advise(
+    answer = advise(
         run,
         "SDPA picks one of its kernels at run time; a back end that is named is a flash kernel for "
         "certain (pip install flash-attn)",
@@ -274,6 +275,7 @@ def attention(run: Run) -> Judgement:
         priority=Priority.LOW,
         impact=by_class(Priority.LOW, sources.PYTORCH_SDPA),
     )
+    return replace(answer, better="flash")
 
 
 _SDPA = "attn_backend=None: native SDPA (diffusers 0.35.2, attention_dispatch.py)"
@@ -281,7 +283,7 @@ _SDPA = "attn_backend=None: native SDPA (diffusers 0.35.2, attention_dispatch.py
 
 def _advise_flash_3(run: Run, setting: Setting, kind: str) -> Judgement:
     now = "flash-attn 2" if kind == "flash" else "SDPA"
-    return advise(
+    answer = advise(
         run,
         f"{now} leaves half of a Hopper GPU idle; FlashAttention-3 is made for it "
         "(pip install kernels)",
@@ -297,6 +299,7 @@ def _advise_flash_3(run: Run, setting: Setting, kind: str) -> Judgement:
         priority=Priority.MEDIUM,
         impact=by_class(Priority.MEDIUM, sources.FLASH_ATTENTION_3),
     )
+    return replace(answer, better="flash-3") if kind == "flash" else answer
 
 
 # --- GPU640, GPU646, GPU906: clipping, layers, groups ------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks._judging import (
@@ -61,6 +62,8 @@ def recomputation(run: Run) -> Judgement:
     if setting.value is True:
         return on(setting)
     length, size = tokens(run), billions(run)
+    if length is None and size is None:
+        return cannot_tell(Text("模型规模与样本长度未知", "neither model nor samples are known"))
     if (length or 0) < _LONG and (size or 0) < _LARGE_BILLIONS:
         return off(Text("样本短、模型小，可不启用", "short samples of a small model"), setting)
     each = f"{length} tokens a sample" if length is not None else f"{size:.0f}B parameters"
@@ -121,7 +124,7 @@ def lean_optimizer(run: Run) -> Judgement:
         or held < memory
         or lean >= memory
     ):
-        return off(Text("可选：优化器状态为 8 位", "optional: optimizer states of 8 bits"), setting)
+        return off(Text("可选：8 位 Adam 或 CAME", "optional: 8-bit Adam, or CAME"), setting)
     return advise(
         run,
         f"weights, gradients and moments take {held:.0f} GiB of {memory:g} GiB; moments of 8 bits "
@@ -170,7 +173,7 @@ def attention(run: Run) -> Judgement:
         return on(setting, "sdpa")
     if text(run, "attention") == "auto":
         return _installed(run, setting)
-    return advise(
+    answer = advise(
         run,
         "SDPA drops the padding mask and its flash kernel is not asked for; FLASH_ATTENTION takes "
         "the newest flash-attn that is installed",
@@ -192,6 +195,8 @@ def attention(run: Run) -> Judgement:
         share=0.5,
         priority=Priority.MEDIUM,
     )
+    hopper = architecture(run) == "Hopper"
+    return replace(answer, better="flash-attention-3" if hopper else "flash-attention-2")
 
 
 def _installed(run: Run, setting: Setting) -> Judgement:

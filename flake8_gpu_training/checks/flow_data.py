@@ -188,7 +188,7 @@ def _async(run: Run) -> Judgement:
             "set async_reward to true and num_workers to 8 for it",
         ),
         snippet=_in_reward("async_reward: true\n  num_workers: 8"),
-        at=at,
+        at=_shown(at, "async_reward=false"),
     )
 
 
@@ -257,7 +257,7 @@ def _type(run: Run) -> Judgement:
         Text("奖励模型以 FP32 计算", "a reward model computes in FP32"),
         Text("奖励的 dtype 设为 bfloat16（默认）", "set its dtype to bfloat16 (the default)"),
         snippet=_in_reward("dtype: bfloat16"),
-        at=at,
+        at=_shown(at, "dtype=float32"),
     )
 
 

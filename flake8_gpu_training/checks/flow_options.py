@@ -283,6 +283,9 @@ def _nodes(run: Run) -> Judgement:
     if count > 1:
         source = run.launcher.nodes
         return on(source if source.location is not None else f"{count} nodes")
+    of_file = run.launcher.options.get("num_machines")
+    if of_file is not None and isinstance(of_file.value, int) and of_file.value > 1:
+        return on(of_file)  # the platform's variables repeat it to ff-train
     if gpus(run) == 1:
         return cannot_apply(ONE_GPU)
     return off(Text("单机训练（可选多机）", "one node (more are optional)"))

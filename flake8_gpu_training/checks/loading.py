@@ -44,6 +44,7 @@ from flake8_gpu_training.checks._settings import (
     parameter,
     told,
 )
+from flake8_gpu_training.checks._videox import script
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -155,7 +156,15 @@ def _workers(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_workers)
     if told(run, "dataloader_workers"):
         parts.append(_setting_workers(run))
-    return merged(parts, _without_loader(run))
+    answer = merged(parts, _without_loader(run))
+    if answer.status in (Status.RECOMMENDED, Status.PARTIAL) and _reads_prompts(run):
+        return off(_PROMPTS)
+    return answer
+
+
+def _reads_prompts(run: Run) -> bool:
+    """Whether the run is VideoX-Fun's script for rewards, which makes its samples itself."""
+    return run.framework == "videox_fun" and script(run).rewards
 
 
 def _setting_workers(run: Run) -> Judgement:

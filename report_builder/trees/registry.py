@@ -6,12 +6,21 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from report_builder.trees.base import Branch
+from report_builder.trees.flow_factory import FLOW_FACTORY
 from report_builder.trees.llamafactory import LLAMAFACTORY
 from report_builder.trees.sglang import SGLANG
 from report_builder.trees.swift import SWIFT
 from report_builder.trees.transformers import TRANSFORMERS
+from report_builder.trees.videox_fun import VIDEOX_FUN
 
 TREES: Mapping[str, tuple[Branch, ...]] = MappingProxyType(
-    {"swift": SWIFT, "llamafactory": LLAMAFACTORY, "transformers": TRANSFORMERS, "sglang": SGLANG}
+    {
+        "swift": SWIFT,
+        "llamafactory": LLAMAFACTORY,
+        "transformers": TRANSFORMERS,
+        "sglang": SGLANG,
+        "videox-fun": VIDEOX_FUN,
+        "flow-factory": FLOW_FACTORY,
+    }
 )
 """By id of the audit; an audit without one prints no tree."""

@@ -1,0 +1,117 @@
+"""What the reports say of a run that trains a model of images or videos: model, mode, samples."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any, Optional
+
+from flake8_gpu_training.facts import known
+from flake8_gpu_training.frameworks.videox_fun import script_of
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+from report_builder.marks import code
+
+Fact = tuple[Text, str]
+_SERIES = MappingProxyType(
+    {
+        "wan2.1": "Wan2.1",
+        "wan2.1_fun": "Wan2.1-Fun",
+        "wan2.1_vace": "Wan2.1-VACE",
+        "wan2.2": "Wan2.2",
+        "wan2.2_fun": "Wan2.2-Fun",
+        "wan2.2_vace_fun": "Wan2.2-VACE-Fun",
+        "cogvideox_fun": "CogVideoX-Fun",
+        "hunyuanvideo": "HunyuanVideo",
+        "flux": "FLUX.1",
+        "flux2": "FLUX.2",
+        "flux2_fun": "FLUX.2-Fun",
+        "qwenimage": "Qwen-Image",
+        "qwenimage_fun": "Qwen-Image-Fun",
+        "qwenimage_instantx": "Qwen-Image (InstantX)",
+        "z_image": "Z-Image",
+        "z_image_fun": "Z-Image-Fun",
+        "longcatvideo": "LongCat-Video",
+        "ltx2": "LTX-2",
+        "ltx2.3": "LTX-2.3",
+        "mova": "MOVA",
+        "turbodiffusion": "TurboDiffusion",
+        "infinitetalk": "InfiniteTalk",
+        "flashhead": "FlashHead",
+        "fantasytalking": "FantasyTalking",
+    }
+)
+_MODEL = Text("模型系列", "Series")
+_SCRIPT = Text("训练脚本", "Script")
+_MODE = Text("train_mode", "train_mode")
+_SAMPLES = Text("样本", "Samples")
+_BACKEND = Text("分布式后端", "Distributed by")
+_TYPE = Text("model_type", "model_type")
+
+
+def facts(run: Optional[Run], lang: str) -> list[Fact]:
+    """Label and value of what is particular to the run; [] for other frameworks."""
+    if run is not None and run.framework == "videox_fun":
+        return _of_videox(run, lang)
+    if run is not None and run.framework == "flow_factory":
+        return _of_flow(run, lang)
+    return []
+
+
+def _of_videox(run: Run, lang: str) -> list[Fact]:
+    family, name = script_of(run)
+    found: list[Fact] = []
+    if family in _SERIES:
+        found.append((_MODEL, _SERIES[family]))
+    if name:
+        found.append((_SCRIPT, code(f"{family}/{name}.py" if family else f"{name}.py")))
+    mode = _value(run, "train_mode")
+    if mode is not None:
+        found.append((_MODE, code(str(mode))))
+    frames = _value(run, "video_sample_n_frames", "video_length")
+    size = _value(run, "video_sample_size", "train_sample_height") if frames else None
+    size = size if size is not None else _value(run, "image_sample_size")
+    found += _samples(frames, size, lang)
+    return [*found, (_BACKEND, _backend(run, lang))]
+
+
+def _of_flow(run: Run, lang: str) -> list[Fact]:
+    found: list[Fact] = []
+    kind = _value(run, "model.model_type")
+    if kind is not None:
+        found.append((_TYPE, code(str(kind))))
+    size = _value(run, "train.resolution")
+    found += _samples(_value(run, "train.num_frames"), 512 if size is None else size, lang)
+    return [*found, (_BACKEND, _backend(run, lang))]
+
+
+def _samples(frames: Any, size: Any, lang: str) -> list[Fact]:
+    if size is None:
+        return []
+    sides = [str(side) for side in (size if isinstance(size, (list, tuple)) else (size, size))]
+    said = " × ".join(sides)
+    if frames not in (None, 1):
+        said = Text(f"{said}，{frames} 帧", f"{said}, {frames} frames").say(lang)
+    return [(_SAMPLES, said)]
+
+
+def _backend(run: Run, lang: str) -> str:
+    """FSDP, ZeRO, DDP, or one process."""
+    stage, fsdp = run.value("zero_stage"), run.value("fsdp")
+    if isinstance(stage, int) and stage > 0:
+        return f"DeepSpeed ZeRO-{stage}"
+    if fsdp not in (None, "none", "no_shard"):
+        return "FSDP2" if run.value("fsdp_version") == 2 else "FSDP"
+    if run.value("ddp") is True:
+        return "DDP"
+    if run.launcher.world_size == 1:
+        return Text("单进程", "one process").say(lang)
+    return Text("未知", "unknown").say(lang)
+
+
+def _value(run: Run, *names: str) -> Any:
+    """The first of the framework's own settings that is known and not null, else None."""
+    for name in names:
+        setting = run.setting(name)
+        if setting is not None and known(setting.value) and setting.value is not None:
+            return setting.value
+    return None
