@@ -26,9 +26,52 @@ def in_release(run: Run, text: Text) -> Text:
     if run.framework == "llamafactory" and version_of(run, "llamafactory") < (0, 9, 3):
         # The words of QuantizationMethod in hparams and extras/constants.py.
         return Text(*(words.replace("_method: bnb", "_method: bitsandbytes") for words in text))
+    if run.framework == "swift" and run.versions.get("ms-swift"):
+        return Text(*(_for_swift(run.versions["ms-swift"], words) for words in text))
     if run.framework == "hf_trainer" and "SFTConfig(" in text.en:
         return Text(*(_for_trainer(run, words) for words in text))
     return text
+
+
+# What ms-swift, and Megatron within it, named otherwise before 4.0.
+_OF_SWIFT_3: Mapping[str, str] = MappingProxyType(
+    {
+        "tuner_type": "train_type",
+        "dataloader_num_workers": "num_workers",
+        "logging_steps": "log_interval",
+        "save_steps": "save_interval",
+        "num_train_epochs": "max_epochs",
+        "output_dir": "save",
+    }
+)
+_LINE = re.compile(r"^(?P<name>\w+):.*\n?", re.MULTILINE)
+
+
+def _for_swift(version: str, recipe: str) -> str:
+    """A recipe with the names of a release, without what it does not have."""
+    table = table_of("ms-swift")
+    if table is None:
+        return recipe
+    release, group = table.release(version), "rlhf" if "\nrlhf_type:" in f"\n{recipe}" else "sft"
+    if re.search(r"^micro_batch_size:", recipe, re.MULTILINE):
+        group = f"megatron {group}"
+
+    def written(line: re.Match[str]) -> str:
+        name = line["name"]
+        if table.knows(group, name, release) or _is_transformers_own(group, name):
+            return line[0]
+        former = _OF_SWIFT_3.get(name, "")
+        known = table.knows(group, former, release)
+        return line[0].replace(name, former, 1) if known else ""
+
+    return _LINE.sub(written, recipe)
+
+
+def _is_transformers_own(group: str, name: str) -> bool:
+    """Whether ``swift sft`` and ``rlhf`` take a parameter from Transformers."""
+    base = table_of("transformers")
+    of_trainer = base is not None and bool(base.spans("TrainingArguments", name))
+    return of_trainer and not group.startswith("megatron")
 
 
 def _for_trainer(run: Run, program: str) -> str:

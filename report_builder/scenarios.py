@@ -749,34 +749,9 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
         "template": _chat_template(model, entry.template),
     }
     files = tuple(_file(source, name, values) for source, name in entry.files)
-    if run is not None and _is_old_swift(run):
-        files = tuple(replace(file, text=_in_old_swift(file.text)) for file in files)
     if run is not None:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
     return Scenario(_title(run, entry, suits), files, _launch(run, entry))
-
-
-def _is_old_swift(run: Run) -> bool:
-    """Whether the run's ms-swift is of the 3.x line, which names the tuner ``train_type``."""
-    return run.framework == "swift" and run.versions.get("ms-swift", "").startswith("3.")
-
-
-def _in_old_swift(text: Text) -> Text:
-    named = Text(*(words.replace("tuner_type:", "train_type:") for words in text))
-    if "micro_batch_size:" not in re.sub(r"per_device_\w+", "", text.en):
-        return named
-    return Text(*(_OF_MEGATRON.sub(lambda m: f"{_FORMER[m[1]]}:", words) for words in named))
-
-
-# Megatron's names before ms-swift 4.
-_FORMER = {
-    "dataloader_num_workers": "num_workers",
-    "logging_steps": "log_interval",
-    "save_steps": "save_interval",
-    "num_train_epochs": "max_epochs",
-    "output_dir": "save",
-}
-_OF_MEGATRON = re.compile(rf"^({'|'.join(_FORMER)}):", re.MULTILINE)
 
 
 def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:

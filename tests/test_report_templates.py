@@ -1,4 +1,4 @@
-"""Templates of LlamaFactory and the Trainer against the parameter tables, release by release."""
+"""Templates of three frameworks against the parameter tables, release by release."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from report_builder.scenarios import Scenario, ScenarioFile, scenarios
 
 PINS: tuple[tuple[str, dict[str, str]], ...] = (
     *(("llamafactory", {"llamafactory": v}) for v in ("0.9.0", "0.9.1", "0.9.3", "0.9.5")),
+    *(("swift", {"ms-swift": v}) for v in ("3.8.3", "3.12.6", "4.0.4", "4.6.0")),
     ("hf_trainer", {}),
     ("hf_trainer", {"transformers": "4.41.2", "trl": "0.9.6"}),
     ("hf_trainer", {"transformers": "4.46.3", "trl": "0.12.2"}),
@@ -128,8 +129,31 @@ def refused_section(group: str, section: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def as_flag(value: Any, parameter: Optional[Parameter]) -> Any:
+    """A value of a recipe as ms-swift hands it on: on the command line (cli/main.py)."""
+    if parameter is not None and isinstance(value, str):
+        if "list" in parameter.types:
+            return [value]
+        if "float" in parameter.types:
+            return float(value)
+    return value
+
+
+def refused_by_swift(written: Mapping[str, Any], version: str) -> list[str]:
+    group = "rlhf" if "rlhf_type" in written else "sft"
+    group = f"megatron {group}" if "micro_batch_size" in written else group
+    declares = parameters("ms-swift", group, version)
+    recipe = {name: as_flag(value, declares.get(name)) for name, value in written.items()}
+    if group.startswith("megatron"):
+        return refused(recipe, declares)
+    base = _table("ms-swift").base_version("transformers", version)
+    return refused(recipe, {**parameters("transformers", "TrainingArguments", base), **declares})
+
+
 def refused_by_file(file: ScenarioFile, pins: Mapping[str, str]) -> Optional[list[str]]:
     text = file.text.en
+    if "ms-swift" in pins:
+        return refused_by_swift(yaml.safe_load(text), pins["ms-swift"])
     if file.language == "python":
         return refused_by_python(text, pins)
     data = json.loads(text) if file.language == "json" else yaml.safe_load(text)
@@ -164,6 +188,15 @@ def test_a_template_for_a_release_has_no_finding_and_leaves_nothing_to_gain(
     report = build(tmp_path, "x", Options(), lambda step, done, total: None)
     assert [one.message for one in report.diagnostics] == []
     assert {audit.attainment for audit in report.audits} == {1.0}
+
+
+@pytest.mark.parametrize("version", ["3.12.6", "4.0.4", "4.6.0"])
+def test_templates_of_megatron_are_in_the_tables(version: str) -> None:
+    run = run_of("Qwen/Qwen2.5-14B-Instruct", 8, megatron=True, tuning="full")
+    found = scenarios(replace(run, versions={"ms-swift": version}), "swift")[:2]
+    recipes = [yaml.safe_load(one.files[0].text.en) for one in found]
+    assert all("micro_batch_size" in recipe for recipe in recipes)
+    assert [refused_by_swift(recipe, version) for recipe in recipes] == [[], []]
 
 
 def test_a_wrong_name_or_type_would_be_seen() -> None:
