@@ -241,6 +241,8 @@ class _View(RunWords):
             "key_findings": self.key_findings,
             "fits_of": self.fits_of,
             "serving_memory": self.serving_memory,
+            "capacity_rows": self.capacity_rows,
+            "engine_of": self.engine_of,
             "no_memory": self.no_memory,
             "trains": lambda run: run.kind is RunKind.TRAIN,
             "offload_of": self.offload_of,

@@ -8,6 +8,8 @@ from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.serving_memory import capacity_of
+from report_builder.capacity import CapacityWords
 from report_builder.marks import cell, code, number
 from report_builder.report import Report
 from report_builder.wording import place_text
@@ -257,6 +259,9 @@ class RunWords:
         """What the weights of an inference run take on each GPU; "" for other runs."""
         if run is None or run.kind is RunKind.TRAIN or not run.model.parameters:
             return ""
+        found = capacity_of(run)
+        if found is not None:
+            return CapacityWords(self.lang).account(found)
         degree = 1
         for name in ("tensor_parallel", "pipeline_parallel"):
             size = run.value(name, 1)
@@ -268,6 +273,15 @@ class RunWords:
             f"16-bit weights take about {gib:.1f} GiB per GPU (split over {degree}; less when "
             "quantized); most of the rest holds the KV cache.",
         )
+
+    def capacity_rows(self, run: Optional[Run]) -> list[list[str]]:
+        """The table of an engine's KV cache; empty where it cannot be worked out."""
+        found = capacity_of(run) if run is not None and run.kind is not RunKind.TRAIN else None
+        return CapacityWords(self.lang).rows(found) if found is not None else []
+
+    def engine_of(self, run: Run) -> str:
+        """The inference engine of a run, in words; "" where it has none."""
+        return CapacityWords(self.lang).engine_line(run)
 
 
 def _has_length(run: Optional[Run]) -> bool:

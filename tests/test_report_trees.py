@@ -33,7 +33,8 @@ def run_of(framework: str = "swift", **practices: Any) -> Run:
 
 def engines(name: str) -> Iterator[Run]:
     """Runs of an engine: a server, an offline batch and one that lends its memory."""
-    saver = {"enable_memory_saver": Setting("enable_memory_saver", True, AT)}
+    lends = {"sglang": "enable_memory_saver", "vllm": "enable_sleep_mode"}.get(name, "none")
+    saver = {lends: Setting(lends, True, AT)}
     for kind, settings in ((RunKind.SERVE, {}), (RunKind.INFER, {}), (RunKind.INFER, saver)):
         yield replace(run_of(name), kind=kind, settings=settings)
 

@@ -12,15 +12,17 @@ from report_builder.trees.sglang import SGLANG
 from report_builder.trees.swift import SWIFT
 from report_builder.trees.transformers import TRANSFORMERS
 from report_builder.trees.videox_fun import VIDEOX_FUN
+from report_builder.trees.vllm import VLLM
 
 TREES: Mapping[str, tuple[Branch, ...]] = MappingProxyType(
     {
         "swift": SWIFT,
         "llamafactory": LLAMAFACTORY,
         "transformers": TRANSFORMERS,
-        "sglang": SGLANG,
         "videox-fun": VIDEOX_FUN,
         "flow-factory": FLOW_FACTORY,
+        "vllm": VLLM,
+        "sglang": SGLANG,
     }
 )
 """By id of the audit; an audit without one prints no tree."""

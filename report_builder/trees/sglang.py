@@ -2,31 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
-from flake8_gpu_training.frameworks.engine_of import engine_of
-from flake8_gpu_training.frameworks.engines import Mode
-from flake8_gpu_training.runs.model import Run
 from report_builder.trees.base import branch
-
-
-def _mode(run: Run) -> Optional[Mode]:
-    engine = engine_of(run)
-    return engine.mode if engine is not None else None
-
-
-def _samples(run: Run) -> bool:
-    mode = _mode(run)
-    return mode is not None and mode.samples
-
-
-def _serves(run: Run) -> bool:
-    return _mode(run) in (Mode.SERVE, Mode.ROUTER)
-
-
-def _is_offline(run: Run) -> bool:
-    return _mode(run) in (Mode.OFFLINE, Mode.INTEGRATED)
-
+from report_builder.trees.engines import is_offline, samples, serves
 
 SGLANG = (
     branch(
@@ -73,7 +50,7 @@ SGLANG = (
             "token usage below 0.9 while requests wait → --schedule-conservativeness 0.3; many "
             "retractions → 1.3",
         ),
-        holds=_serves,
+        holds=serves,
     ),
     branch(
         "MLA / MoE 大模型（DeepSeek、Kimi-K2、GLM-5）？",
@@ -109,13 +86,13 @@ SGLANG = (
             "GPUs of its own → update_weights_from_distributed (NCCL), with pause_generation "
             "where training does not wait",
         ),
-        holds=_samples,
+        holds=samples,
     ),
     branch(
         "离线批量生成？ → 一次提交全部请求，保持 CUDA Graph 与重叠调度",
         "Offline batches? → hand in all requests at once; keep CUDA graphs and the overlapped "
         "schedule",
-        holds=_is_offline,
+        holds=is_offline,
     ),
     branch(
         "速度慢？",
