@@ -18,6 +18,8 @@ _FORMER: Mapping[tuple[int, int], tuple[str, str]] = MappingProxyType(
         (0, 12): ("processing_class=", "tokenizer="),
     }
 )
+_DEEPSEEK_MTP = '"method": "deepseek_mtp"'
+_FLAG = re.compile(r"(?:(?<=\s)--|^ {12})(?P<name>[a-z][\w-]*)(?==| |$)", re.MULTILINE)
 _ARGUMENT = re.compile(r"    (?P<name>\w+)=(?:[^\n{]|\{[^{}]*\})*,.*\n")
 
 
@@ -28,6 +30,9 @@ def in_release(run: Run, text: Text) -> Text:
         return Text(*(words.replace("_method: bnb", "_method: bitsandbytes") for words in text))
     if run.framework == "swift" and run.versions.get("ms-swift"):
         return Text(*(_for_swift(run.versions["ms-swift"], words) for words in text))
+    if run.framework == "vllm" and version_of(run, "vllm") < (0, 11):
+        # The methods of SpeculativeConfig before they were gathered under one name.
+        return Text(*(words.replace('"method": "mtp"', _DEEPSEEK_MTP) for words in text))
     if run.framework == "hf_trainer" and "SFTConfig(" in text.en:
         return Text(*(_for_trainer(run, words) for words in text))
     return text
@@ -72,6 +77,17 @@ def _is_transformers_own(group: str, name: str) -> bool:
     base = table_of("transformers")
     of_trainer = base is not None and bool(base.spans("TrainingArguments", name))
     return of_trainer and not group.startswith("megatron")
+
+
+def is_released(run: Run, text: Text) -> bool:
+    """Whether the engine that ``run`` pins has every parameter of a template."""
+    table = table_of("vllm") if run.framework == "vllm" else None
+    pinned = run.versions.get("vllm")
+    if table is None or pinned is None or not table.covers(pinned):
+        return True
+    release = table.release(pinned)
+    names = {found["name"].replace("-", "_") for found in _FLAG.finditer(text.en)}
+    return all(table.knows("serve", name, release) for name in names if table.span("serve", name))
 
 
 def _for_trainer(run: Run, program: str) -> str:

@@ -13,7 +13,7 @@ from typing import Optional
 
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
-from report_builder.scenario_releases import in_release
+from report_builder.scenario_releases import in_release, is_released
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
@@ -679,7 +679,10 @@ def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
             spread = [entry for entry in entries if "ZeRO-3" in entry.title.en]
             entries = [*_SWIFT_MEGATRON, *(entry for entry in entries if entry not in spread)]
         entries.sort(key=lambda entry: _distance(run, entry))
-    return tuple(_filled(run, entry) for entry in entries)
+    found = (_filled(run, entry) for entry in entries)
+    if run is None:
+        return tuple(found)
+    return tuple(each for each in found if all(is_released(run, f.text) for f in each.files))
 
 
 def _distance(run: Run, entry: _Entry) -> float:
