@@ -451,6 +451,8 @@ class _View(RunWords):
 
     def _evidence(self, evidence: Evidence) -> str:
         text, location = evidence.text, evidence.location
+        if location is None and evidence.said is not None:
+            return cell(self.say(evidence.said))
         if location is None:
             said = default_text(text, self.lang)
             return code(text) if said is None else cell(said)

@@ -241,6 +241,14 @@ class RunWords:
 
     def no_memory(self, run: Optional[Run]) -> str:
         """Why there is no estimate: what is missing, and how to supply it."""
+        if run is not None and run.framework in ("videox_fun", "flow_factory"):
+            return self.t(
+                "扩散模型的显存取决于每个样本的 token 数，以及 VAE、文本编码器与奖励模型是否同在"
+                "显存中，此处不作估算；需根据实际硬件调整。",
+                "The memory of a diffusion model depends on the tokens of a sample and on whether "
+                "VAE, text encoders and reward models share the GPU: it is not estimated here. "
+                "Adjust to the actual hardware.",
+            )
         lacking = missing(run) if run is not None and run.kind is RunKind.TRAIN else ()
         if not lacking:
             return self.t(

@@ -120,7 +120,7 @@ _DEFAULT = re.compile(
     r"(?: (?P<file>[\w./*-]+\.py|\w+Config))?: (?P<rest>.+)"
 )
 _NAMED = re.compile(r"(?P<name>\w+)[ =](?P<value>True|False|None|none|[\w.+-]+)")
-_ASSIGNED = re.compile(r"(?P<setting>\w+=\S+) \((?P<source>.+)\)")
+_ASSIGNED = re.compile(r"(?P<setting>[\w.]+=(?:\[[^\]]*\]|\S+)) \((?P<source>.+)\)")
 _SAID: Mapping[str, str] = MappingProxyType(
     {
         "Hugging Face datasets memory-maps its Arrow tables": (

@@ -30,17 +30,17 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks._settings import is_on, parameter
 from flake8_gpu_training.checks.base import Item, Judgement, Priority
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.frameworks.reading import find
 from flake8_gpu_training.frameworks.reading import number as figure_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
-HPARAMS = "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/hparams"
-TRAINERS = "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/trainers"
-MODELS = "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/models/abc.py"
-EXAMPLES = "Flow-Factory a0b2bc5 (2026-05), examples"
-LOADER = "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/data_utils/loader.py"
+HPARAMS = "Flow-Factory 0.1.0, hparams"
+TRAINERS = "Flow-Factory 0.1.0, trainers"
+MODELS = "Flow-Factory 0.1.0, models/abc.py"
+EXAMPLES = "Flow-Factory 0.1.0, examples"
+LOADER = "Flow-Factory 0.1.0, data_utils/loader.py"
 
 _OTHER = Text("非 Flow-Factory 任务", "not a Flow-Factory run")
 NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
@@ -72,6 +72,19 @@ def figure(run: Run, name: str, default: Optional[float] = None) -> Optional[flo
     """A parameter that is a known number."""
     found = option(run, name, default)
     return figure_of(found.value) if found.known else None
+
+
+def placed(run: Run, setting: Setting) -> Optional[Setting]:
+    """``setting`` where it stands, else where its section of the YAML starts; None without."""
+    if setting.location is not None:
+        return setting
+    section = setting.name.partition(".")[0]
+    document = run.place.document
+    entry = document.root.mapping.get(section) if document is not None else None
+    if entry is None:
+        return None
+    note = f"{setting.name}={setting.value}"
+    return Setting(setting.name, setting.value, entry.location, Origin.DERIVED, note)
 
 
 def model_type(run: Run) -> str:
@@ -270,7 +283,7 @@ def attention(run: Run) -> Judgement:
         ),
         parameters={"model.attn_backend": "flash"},
         variant=kind,
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
         share=0.5,
         priority=Priority.LOW,
         impact=by_class(Priority.LOW, sources.PYTORCH_SDPA),
@@ -278,7 +291,7 @@ def attention(run: Run) -> Judgement:
     return replace(answer, better="flash")
 
 
-_SDPA = "attn_backend=None: native SDPA (diffusers 0.35.2, attention_dispatch.py)"
+_SDPA = "attn_backend=native (diffusers 0.35.2, attention_dispatch.py)"
 
 
 def _advise_flash_3(run: Run, setting: Setting, kind: str) -> Judgement:
@@ -294,7 +307,7 @@ def _advise_flash_3(run: Run, setting: Setting, kind: str) -> Judgement:
         ),
         parameters={"model.attn_backend": _FLASH_3},
         variant=kind if kind == "flash" else "flash-3",
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
         share=0.7 if kind == "flash" else None,
         priority=Priority.MEDIUM,
         impact=by_class(Priority.MEDIUM, sources.FLASH_ATTENTION_3),
@@ -343,7 +356,7 @@ def groups(run: Run) -> Judgement:
         Text(f"group_size={size:g}：组内样本太少", f"group_size={size:g}: too few samples a group"),
         Text("设 train.group_size: 8（4~8 或更多）", "set train.group_size to 8 (4 to 8, or more)"),
         parameters={"train.group_size": 8},
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
         share=0.3 if size > _FEW else None,
         priority=Priority.MEDIUM if size > _FEW else Priority.HIGH,
     )

@@ -68,6 +68,12 @@ def on(evidence: Union[Setting, str], variant: str = "") -> Judgement:
     return Judgement(Status.ENABLED, variant, evidence=(shown,), current=current)
 
 
+def by_itself(said: Text, variant: str = "") -> Judgement:
+    """The practice is on without anybody's asking, as ``said`` tells."""
+    shown = Evidence(said.en, said=said)
+    return Judgement(Status.ENABLED, variant, evidence=(shown,), current=said)
+
+
 def seen(call: Call, variant: str = "") -> Judgement:
     """The practice is on, since the program makes this call."""
     current = Text(f"代码中调用了 {call.name}", f"the program calls {call.name}")

@@ -29,11 +29,11 @@ from flake8_gpu_training.frameworks.videox_fun import script_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
-SCRIPTS = "VideoX-Fun 804a425 (2026-05), scripts/*/train*.py"
-README = "VideoX-Fun 804a425 (2026-05), scripts/wan2.1_fun/README_TRAIN.md"
-LORA = "VideoX-Fun 804a425 (2026-05), videox_fun/utils/lora_utils.py"
-ATTENTION = "VideoX-Fun 804a425 (2026-05), videox_fun/models/attention_utils.py"
-DATA = "VideoX-Fun 804a425 (2026-05), videox_fun/data/dataset_image_video.py"
+SCRIPTS = "VideoX-Fun 1.0.1, scripts/*/train*.py"
+README = "VideoX-Fun 1.0.1, scripts/wan2.1_fun/README_TRAIN.md"
+LORA = "VideoX-Fun 1.0.1, videox_fun/utils/lora_utils.py"
+ATTENTION = "VideoX-Fun 1.0.1, videox_fun/models/attention_utils.py"
+DATA = "VideoX-Fun 1.0.1, videox_fun/data/dataset_image_video.py"
 
 _OTHER = Text("非 VideoX-Fun 任务", "not a VideoX-Fun run")
 FULL_TUNING = Text("全参训练，没有适配器", "all weights are trained: no adapters")

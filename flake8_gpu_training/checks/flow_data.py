@@ -18,6 +18,7 @@ from flake8_gpu_training.checks._flow import (
     model_type,
     of_flow,
     option,
+    placed,
     reward_place,
     rewards,
     sides,
@@ -26,6 +27,7 @@ from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
     by_code,
+    by_itself,
     cannot_apply,
     cannot_tell,
     off,
@@ -42,7 +44,7 @@ from flake8_gpu_training.frameworks.reading import dtype, number, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
-_PROCESSOR = "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/rewards/reward_processor.py"
+_PROCESSOR = "Flow-Factory 0.1.0, rewards/reward_processor.py"
 _ARGUMENTS = f"{HPARAMS}/args.py"
 
 # --- GPU533 to GPU537: data --------------------------------------------------------------------
@@ -54,7 +56,9 @@ def _sampler(run: Run) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     if algorithm(run) == "dgpo":
-        return on(f"group_distributed: DGPO takes no other ({_ARGUMENTS})")
+        return by_itself(
+            Text("DGPO 固定使用 group_distributed", "group_distributed, as DGPO takes no other")
+        )
     if setting.value != "distributed_k_repeat":
         return on(setting)
     if _asynchronous(run):
@@ -86,7 +90,7 @@ def _cache(run: Run) -> Judgement:
         Text("每次启动都重新编码数据", "the data are encoded anew at every start"),
         Text("设 data.force_reprocess: false", "set data.force_reprocess to false"),
         parameters={"data.force_reprocess": False},
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
     )
 
 
@@ -171,7 +175,7 @@ def _async(run: Run) -> Judgement:
     found = rewards(run)
     if not found:
         return cannot_tell(_NO_REWARDS)
-    at = reward_place(run, "async_reward")
+    at = _shown(reward_place(run, "async_reward"), "async_reward=false")
     if _asynchronous(run):
         return on(_shown(at, "async_reward=true"))
     if not any(_is_remote(one) for one in found):
@@ -188,7 +192,7 @@ def _async(run: Run) -> Judgement:
             "set async_reward to true and num_workers to 8 for it",
         ),
         snippet=_in_reward("async_reward: true\n  num_workers: 8"),
-        at=_shown(at, "async_reward=false"),
+        at=at,
     )
 
 
@@ -216,7 +220,8 @@ def _batch(run: Run) -> Judgement:
     if smallest >= _SMALL_BATCH:
         return on(_shown(at, f"batch_size={smallest:g}"))
     return off(
-        Text(f"奖励模型批大小 {smallest:g}，偏小", f"{smallest:g} samples at once: small"), at
+        Text(f"奖励模型批大小 {smallest:g}，偏小", f"{smallest:g} samples at once: small"),
+        _shown(at, f"batch_size={smallest:g}"),
     )
 
 
@@ -230,7 +235,8 @@ def _device(run: Run) -> Judgement:
     at = reward_place(run, "device")
     if all(str(device).startswith("cuda") for device in devices):
         return on(_shown(at, "device=cuda"))
-    return off(Text("奖励模型在 CPU 上，较慢", "a reward model on the CPU is slow"), at)
+    said = Text("奖励模型在 CPU 上，较慢", "a reward model on the CPU is slow")
+    return off(said, _shown(at, "device=cpu"))
 
 
 @of_flow
@@ -249,7 +255,8 @@ def _type(run: Run) -> Judgement:
         if dtype(str(kind)) == "fp32" and str(one.get("reward_model")).lower() in _REGISTERED
     ]
     if not wide:
-        return off(Text("自定义奖励模型以 FP32 计算", "a reward model of one's own in FP32"), at)
+        said = Text("自定义奖励模型以 FP32 计算", "a reward model of one's own in FP32")
+        return off(said, _shown(at, "dtype=float32"))
     return advise(
         run,
         f"{wide[0].get('reward_model')} judges in FP32, with twice the memory and half the speed "

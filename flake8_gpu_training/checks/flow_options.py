@@ -19,12 +19,14 @@ from flake8_gpu_training.checks._flow import (
     makes_video,
     of_flow,
     option,
+    placed,
     schedule,
     unless_lora,
 )
 from flake8_gpu_training.checks._judging import (
     advise,
     by_code,
+    by_itself,
     cannot_apply,
     cannot_tell,
     off,
@@ -121,7 +123,7 @@ def _samples(run: Run) -> Judgement:
         Text("视频样本全部留在显存", "all videos of an epoch stay on the GPU"),
         Text("设 train.offload_samples_to_cpu: true", "set train.offload_samples_to_cpu to true"),
         parameters={"train.offload_samples_to_cpu": True},
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
     )
 
 
@@ -157,7 +159,7 @@ def _moved(run: Run, name: str, what: Text) -> Judgement:
         Text(f"{what.zh}每卡占用约 {copy:.0f} GiB", f"{what.en} takes {copy:.0f} GiB of a GPU"),
         Text(f"设 {name}: cpu", f"set {name} to cpu"),
         parameters={name: "cpu"},
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
     )
 
 
@@ -224,7 +226,7 @@ def _rank(run: Run) -> Judgement:
             "设 model.lora_rank: 64（强化学习常用 32~128）", "set model.lora_rank to 64 (32 to 128)"
         ),
         parameters={"model.lora_rank": 64},
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
         share=0.5 if rank > _RANKS[0] / 2 else None,
     )
 
@@ -238,7 +240,9 @@ def _alpha(run: Run) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     if setting.value is None:
-        return on(f"lora_alpha = 2 * lora_rank ({HPARAMS}/model_args.py)")
+        return by_itself(
+            Text("默认 lora_alpha = 2 * lora_rank", "lora_alpha = 2 * lora_rank by default")
+        )
     alpha, rank = figure(run, "model.lora_alpha"), figure(run, "model.lora_rank", 8)
     if alpha is not None and rank is not None and alpha < rank:
         return off(
@@ -266,7 +270,7 @@ def _components(run: Run) -> Judgement:
             "set model.target_components to [transformer, transformer_2], memory permitting",
         ),
         parameters={"model.target_components": ["transformer", "transformer_2"]},
-        at=setting if setting.location is not None else None,
+        at=placed(run, setting),
         share=0.5,
         priority=Priority.LOW,
     )
@@ -296,7 +300,9 @@ def _processes(run: Run) -> Judgement:
     setting, count = run.launcher.processes, ranks(run)
     if count is None:
         if not run.is_open and option(run, "num_processes").value is None:
-            return on("num_processes = GPUs in sight (Flow-Factory, cli.py)")
+            return by_itself(
+                Text("默认每张可见 GPU 一个进程", "a process for each of the GPUs in sight")
+            )
         return cannot_tell(setting)
     return on(setting)
 
@@ -304,7 +310,9 @@ def _processes(run: Run) -> Judgement:
 @of_flow
 def _no_sync(run: Run) -> Judgement:
     if run.value("ddp") is True:
-        return on(f"accelerator.accumulate ({TRAINERS})")
+        return by_itself(
+            Text("训练器使用 accelerator.accumulate", "the trainers use accelerator.accumulate")
+        )
     if gpus(run) == 1:
         return cannot_apply(ONE_GPU)
     ddp = run.practice("ddp")
@@ -414,7 +422,7 @@ CHECKS: tuple[Check, ...] = (
         item("D", "multi-node", 1),
         "Sampling takes most of an epoch, and scales with the nodes.",
         "Set num_machines, or the variables of the platform, and start ff-train on each node.",
-        "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/cli.py",
+        "Flow-Factory 0.1.0, cli.py",
     ),
     option_check(
         "GPU129",
@@ -424,7 +432,7 @@ CHECKS: tuple[Check, ...] = (
         item("D", "num-processes", 1),
         "Each process drives a GPU: those without stand idle.",
         "Set num_processes to the number of GPUs.",
-        "Flow-Factory a0b2bc5 (2026-05), src/flow_factory/cli.py",
+        "Flow-Factory 0.1.0, cli.py",
     ),
     option_check(
         "GPU130",

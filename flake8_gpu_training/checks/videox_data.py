@@ -7,6 +7,7 @@ from typing import Optional
 from flake8_gpu_training.checks._judging import (
     advise,
     by_code,
+    by_itself,
     cannot_apply,
     cannot_tell,
     off,
@@ -50,7 +51,9 @@ def _varlen(run: Run) -> Judgement:
     if flash is None:
         return cannot_tell(Text("由安装的内核决定", "it depends on the kernel that is installed"))
     if flash:
-        return on(f"flash_attn_varlen_func ({ATTENTION})")
+        return by_itself(
+            Text("通过 flash_attn_varlen_func 计算", "computed by flash_attn_varlen_func")
+        )
     return off(
         Text(
             "SDPA 忽略样本长度（填充掩码被丢弃）",
@@ -82,7 +85,9 @@ def _sage(run: Run) -> Judgement:
 def _sparse_linear(run: Run) -> Judgement:
     of = script(run)
     if of.family == "turbodiffusion":
-        return on(f"SparseLinearAttention (scripts/{of.family}/{of.name}.py)")
+        return by_itself(
+            Text("TurboDiffusion 模型自带 SparseLinearAttention", "TurboDiffusion's attention")
+        )
     called = first_call(run, ".SparseLinearAttention")
     if called is not None:
         return seen(called)
@@ -369,7 +374,7 @@ _LAUNCH = (
     "    --train_data_meta=data/metadata.json --train_batch_size=1 \\\n"
     "    --gradient_checkpointing --dataloader_num_workers=8 --random_hw_adapt{}\n"
 )
-_CACHED = "VideoX-Fun 804a425 (2026-05), scripts/*/train*.py and videox_fun/data"
+_CACHED = "VideoX-Fun 1.0.1, scripts/*/train*.py and videox_fun/data"
 
 CHECKS: tuple[Check, ...] = (
     option_check(
@@ -391,7 +396,7 @@ CHECKS: tuple[Check, ...] = (
         item("I", "vae-spatial-tiling", 1),
         "Tiles of a frame are encoded one after the other: the peak of memory is that of a tile.",
         "Call vae.enable_tiling() in the script.",
-        "VideoX-Fun 804a425 (2026-05), videox_fun/models/cogvideox_vae.py",
+        "VideoX-Fun 1.0.1, videox_fun/models/cogvideox_vae.py",
     ),
     option_check(
         "GPU324",
@@ -431,7 +436,7 @@ CHECKS: tuple[Check, ...] = (
         item("I", "teacache-training", 0.5),
         "Steps of sampling that change little reuse what the last one computed.",
         "Call enable_teacache on the pipeline of the validation.",
-        "VideoX-Fun 804a425 (2026-05), videox_fun/models/cache_utils.py",
+        "VideoX-Fun 1.0.1, videox_fun/models/cache_utils.py",
     ),
     option_check(
         "GPU523",

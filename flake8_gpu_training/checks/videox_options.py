@@ -12,6 +12,7 @@ from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
     by_code,
+    by_itself,
     cannot_apply,
     cannot_tell,
     off,
@@ -253,20 +254,25 @@ _TARGETS = {
 _TARGETS_OF_WAN = "q,k,v,ffn.0,ffn.2"
 
 
+_ALL_LAYERS = Text(
+    "默认训练所有线性层（lora_utils.py）", "all linear layers by default (lora_utils.py)"
+)
+
+
 @of_videox
 def _targets(run: Run) -> Judgement:
     trained = unless_lora(run)
     if trained is not None:
         return trained
     if takes(run, "target_name") is False:
-        return on(f"all linear layers ({LORA})")
+        return by_itself(_ALL_LAYERS)
     setting = flag(run, "target_name", default=None)
     if not setting.known:
         return cannot_tell(setting)
     if setting.value:
         return on(setting)
     if not is_on(flag(run, "use_peft_lora")):
-        return on(f"target_name=None: all linear layers ({LORA})")
+        return by_itself(_ALL_LAYERS)
     family = script(run).family
     wanted = _TARGETS_OF_WAN if family.startswith("wan") else _TARGETS.get(family)
     if wanted is None:
@@ -481,7 +487,7 @@ CHECKS: tuple[Check, ...] = (
             source=sources.PYTORCH_FSDP,
         ),
         examples=(_WRAPPING,),
-        sources=(README, "VideoX-Fun 804a425 (2026-05), videox_fun/models", sources.PYTORCH_FSDP),
+        sources=(README, "VideoX-Fun 1.0.1, videox_fun/models", sources.PYTORCH_FSDP),
     ),
     option_check(
         "GPU230",
@@ -491,7 +497,7 @@ CHECKS: tuple[Check, ...] = (
         item("A", "fp8-inference", 0.5),
         "Weights in FP8 take half the memory while samples are made; nothing learns in them.",
         "Call convert_model_weight_to_float8 where a program only samples.",
-        "VideoX-Fun 804a425 (2026-05), videox_fun/utils/fp8_optimization.py",
+        "VideoX-Fun 1.0.1, videox_fun/utils/fp8_optimization.py",
     ),
     option_check(
         "GPU232",
@@ -636,7 +642,7 @@ CHECKS: tuple[Check, ...] = (
         item("H", "uniform-sampling", 1),
         "Each rank draws from a part of the time steps of its own, so that a batch covers all.",
         "Set --uniform_sampling.",
-        "VideoX-Fun 804a425 (2026-05), videox_fun/utils/discrete_sampler.py",
+        "VideoX-Fun 1.0.1, videox_fun/utils/discrete_sampler.py",
     ),
     option_check(
         "GPU653",

@@ -169,6 +169,7 @@ def _workers(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found = by_default(run, "persistent_workers", count > 0, note)
     note = f"{_SCRIPT}: DataLoader without pin_memory and prefetch_factor"
     found.update(by_default(run, "pin_memory", False, note))
+    note = f"{_SCRIPT}: prefetch_factor=2"
     found.update(by_default(run, "prefetch_factor", 2 if count > 0 else None, note))
     return found
 
