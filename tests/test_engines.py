@@ -398,10 +398,17 @@ def test_flags_of_slime_are_those_of_its_engine(
 
 
 def test_an_array_of_slime_that_is_not_read_leaves_the_rest_open(tmp_path: Path) -> None:
-    closed = engine(tmp_path / "a", of_slime("", "${MODEL_ARGS[@]} --wandb-key ${KEY}"))
+    more = "${MODEL_ARGS[@]} --wandb-key ${KEY} --eval-prompt-data aime $BASE/aime.jsonl"
+    closed = engine(tmp_path / "a", of_slime("", more))
     opened = engine(tmp_path / "b", of_slime("", "${MORE_ARGS[@]}"))
     assert closed.option("disable_radix_cache").value is False
     assert not opened.option("disable_radix_cache").known
+
+
+def test_the_model_of_slime_is_named_in_a_folder_that_is_not_known(tmp_path: Path) -> None:
+    files = of_slime("--colocate")
+    files["run.sh"] = files["run.sh"].replace("/root/Qwen3-4B", "$BASE/Qwen3-30B-A3B")
+    assert engine(tmp_path, files).run.model.name == "Qwen3-30B-A3B"
 
 
 def test_rollouts_of_verl_release_their_memory_by_default(tmp_path: Path) -> None:

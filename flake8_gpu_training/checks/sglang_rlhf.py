@@ -74,8 +74,8 @@ def _backup(engine: Engine) -> Judgement:
         return cannot_apply(LACKS)
     if engine.mode is not Mode.RLHF_COLOCATE:
         return cannot_apply(Text("不与训练共用 GPU", "it has GPUs of its own"))
-    saver = engine.written("enable_memory_saver")
-    if saver is None or (saver.known and not is_set(saver)):
+    saver = engine.option("enable_memory_saver")
+    if saver.known and not is_set(saver):
         return cannot_apply(Text("未启用 memory saver", "nothing is released (no memory saver)"))
     return optional(
         engine,

@@ -286,6 +286,7 @@ SGLANG_HOSTS: Mapping[str, Host] = MappingProxyType(
                     "max_running_requests": _COMPUTED,
                     "quantization": None,
                     "load_format": _COMPUTED,
+                    "enable_weights_cpu_backup": _COMPUTED,
                     "log_level": "error",
                 }
             ),

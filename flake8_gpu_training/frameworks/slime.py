@@ -43,7 +43,7 @@ def as_launched(run: Run) -> Optional[Run]:
         run,
         place=Place(PlaceKind.FLAGS, command.location, command),
         location=command.location,
-        model=model_of(str(checkpoint.value) if checkpoint.known else None),
+        model=model_of(_named(checkpoint)),
         settings=MappingProxyType(given),
         is_open=any(
             _is_unread(word, before) for before, word in zip(command.words, command.words[1:])
@@ -56,11 +56,24 @@ def is_colocated(settings: Mapping[str, Setting]) -> bool:
     return is_true(settings.get("colocate"))
 
 
+_WHOLE_WORD = re.compile(r"\$\{?\w+(?:\[[@*]\])?\}?")
+
+
 def _is_unread(word: Word, before: Word) -> bool:
     """Whether a word may be several flags: an array, or a variable that is no flag's value."""
     if not word.splits or known(word.value) or _MODELS in word.text:
         return False
-    return "[@]" in word.text or "[*]" in word.text or not before.text.startswith("--")
+    if _WHOLE_WORD.fullmatch(word.text) is None:
+        return False  # a path in a folder that is not known
+    return word.text.endswith(("[@]}", "[*]}")) or not before.text.startswith("--")
+
+
+def _named(checkpoint: Setting) -> Optional[str]:
+    """The model's name, also where the folder of its checkpoint is not known."""
+    if checkpoint.known:
+        return str(checkpoint.value)
+    last = checkpoint.text.rstrip("/").rpartition("/")[2]
+    return last if last and "$" not in last else None
 
 
 def _flags(words: tuple[Word, ...]) -> Iterator[tuple[str, Setting]]:
