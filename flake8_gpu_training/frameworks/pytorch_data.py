@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Argument, Call, Origin, PythonFile, Setting, Unknown, known
+from flake8_gpu_training.facts import (
+    Argument,
+    Call,
+    Loop,
+    Origin,
+    PythonFile,
+    Setting,
+    Unknown,
+    known,
+)
 from flake8_gpu_training.frameworks.accumulation import parts_of_a_step
 from flake8_gpu_training.frameworks.pytorch_program import (
     EVALUATION,
@@ -18,6 +27,7 @@ from flake8_gpu_training.frameworks.pytorch_program import (
 )
 from flake8_gpu_training.frameworks.reading import find, number, practice, truth
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.sources.python import CUT
 
 
 def training_loaders(run: Run) -> list[Call]:
@@ -32,7 +42,26 @@ def training_loaders(run: Run) -> list[Call]:
         loop.iterable for file in run.python for loop in file.loops if loop.trains and loop.iterable
     }
     chosen = [call for call in loaders if call.assigned_to and call.assigned_to in trained]
+    if len(chosen) < len(loaders) and _trains_otherwise(run, chosen):
+        return loaders
     return chosen or loaders
+
+
+def _trains_otherwise(run: Run, loaders: list[Call]) -> bool:
+    """Whether a loop goes backward on what it does not take from ``loaders``."""
+    names = {call.assigned_to for call in loaders}
+    return any(
+        call.loop is not None and names.isdisjoint(_iterables(call.loop))
+        for file in run.python
+        for call in file.calls
+        if call.method in ("backward", "manual_backward")
+    )
+
+
+def _iterables(loop: Optional[Loop]) -> Iterator[str]:
+    while loop is not None:
+        yield loop.iterable
+        loop = loop.parent
 
 
 def batching(program: Program) -> dict[str, Setting]:
@@ -61,6 +90,8 @@ def shared_out(program: Program, found: Mapping[str, Setting]) -> dict[str, Sett
         return {}
     if parts_of_a_step(program.run) is not None:
         reason = f"a step takes {batch.value} samples in parts"
+    elif any(CUT in (file.mentions or ()) for file in program.run.python):
+        reason = f"a step cuts {batch.value} samples into parts"
     elif any(call.name.startswith("grad_cache.") for call in program.named("GradCache")):
         reason = f"GradCache takes {batch.value} samples in chunks"
     elif (other := _product(program, batch)) is not None:

@@ -336,9 +336,24 @@ def _is_of_training(program: Program, call: Call) -> bool:
     """Whether the training step is in a cast, as far as its place tells."""
     if call.is_decorator or (call.loop is not None and call.loop.trains):
         return True
+    if _is_of_a_side(program, call):
+        return False
     if not call.scope or _TRAINING.search(call.scope.rpartition(".")[2]):
         return True
     return any(c.scope == call.scope for c in program.named("backward", "manual_backward"))
+
+
+def _is_of_a_side(program: Program, call: Call) -> bool:
+    """Whether a cast stands in a module that prepares inputs, or where no gradients are made."""
+    if _PREPARES.search(call.scope.rpartition(".")[0]):
+        return True
+    return any(
+        other.block_end is not None and other.location < call.location < other.block_end
+        for other in program.named("no_grad", "inference_mode")
+    )
+
+
+_PREPARES = re.compile(r"(?:Conditioner|Tokenizer|Preprocessor|(?:Text|Prompt|Caption)Encoder)$")
 
 
 def _enabled(call: Call) -> Optional[Argument]:
@@ -410,5 +425,10 @@ def _of_apex(program: Program) -> Optional[Setting]:
         if level is None and call.is_open:
             return given_by("precision", Unknown("the level is not known"), call)
         value = "fp32" if level is not None and level.value == "O0" else "fp16"
-        return given_by("precision", value, call, level)
+        made = given_by("precision", value, call, level)
+        asked = [c for c in call.conditions if not _OF_DEVICE.search(c.text)]
+        if not asked or not made.known:
+            return made
+        either = Unknown(f"it depends on {asked[-1].text or 'a branch'}", (value, "fp32"))
+        return dataclasses.replace(made, value=either)
     return None

@@ -55,12 +55,32 @@ def _zero(
                 return {"zero_stage": given_by("zero_stage", Unknown(MISSING), call)}
     by_hand = _collective(program)
     is_alone = run.launcher.world_size == 1
+    other = _other_shards(program)
+    if other is not None and not is_alone:
+        reason = f"what {other.name} shards was not followed"
+        return {"zero_stage": given_by("zero_stage", Unknown(reason), other)}
     if by_hand is not None and by_hand.method.startswith("reduce_scatter") and not is_alone:
         reason = f"the program may shard by {by_hand.method}"
         return {"zero_stage": given_by("zero_stage", Unknown(reason), by_hand)}
     if program.silent("deepspeed") and not program.is_launch_open():
         return absent("zero_stage", 0, "no DeepSpeed in the code or its launch")
     return {}
+
+
+_SHARDERS = re.compile(
+    r"(?:colossalai|fairscale|bmtrain|oslo|torch_xla|apex\.contrib)\."
+    r"|torch\.distributed\.optim\.Zero|megatron\.core\.optimizer\."
+)
+_SHARDS = re.compile(
+    r"Zero(?!_?Grad)|Gemini|Shard|FullySharded|FSDP|^OSS$|^DistributedFused|HybridParallel"
+    r"|^BMTrainModelWrapper$|^DistributedOptimizer$"
+)
+
+
+def _other_shards(program: Program) -> Optional[Call]:
+    """A wrapper by which a library that is not followed shards states, gradients or weights."""
+    found = (c for c in program.calls if _SHARDERS.match(c.name) and _SHARDS.search(c.method))
+    return next(found, None)
 
 
 def _fsdp(

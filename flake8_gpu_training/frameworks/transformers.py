@@ -21,6 +21,7 @@ from flake8_gpu_training.frameworks.hub_models import (
     practices_from_models,
     tuning_of_code,
 )
+from flake8_gpu_training.frameworks.initialization import attention_told, initialization
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
     by_default,
@@ -318,6 +319,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         if name in launched:
             found[name] = launched[name]
     found.update({name: value for name, value in models.items() if name not in ("weights",)})
+    found.update(attention_told(run))
     if "attention" not in found:
         found.update(_named_model(run))
     found.update(_arguments_of_models(run))
@@ -676,6 +678,8 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
 
 def _is_unasked(run: Run) -> bool:
     """Whether the program loads its models without the argument for their attention."""
+    if initialization(run):
+        return False
     loads = [call for _, call in _calls(run) if is_model_load(call)]
     return bool(loads) and not any(
         call.is_open or "config" in call.keywords or any("attn" in name for name in call.keywords)

@@ -55,6 +55,21 @@ _COMPLETED: Mapping[str, frozenset[str]] = {
     ),
 }
 _PYTHON_VALUE_FLAGS = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+# Modules that watch the program named behind them, and their flags with a value (debugpy 1.8.22
+# server/cli.py; pdb, cProfile and profile of Python 3.12; torch 2.9 utils/bottleneck).
+_PROFILE_FLAGS = frozenset({"-o", "--outfile", "-s", "--sort"})
+_WATCHERS: Mapping[str, frozenset[str]] = {
+    "debugpy": frozenset(
+        """
+        --listen --connect --log-to --configure-subProcess --configure-qt --parent-session-pid
+        --adapter-access-token
+        """.split()  # noqa: SIM905
+    ),
+    "pdb": frozenset({"-c", "--command"}),
+    "cProfile": _PROFILE_FLAGS,
+    "profile": _PROFILE_FLAGS,
+    "torch.utils.bottleneck": frozenset(),
+}
 
 _ASKS = frozenset({"--help", "-h"})
 _PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)(?:\d(?:\.\d+)?)?(?:\.exe)?")
@@ -305,6 +320,8 @@ def read_launch(command: Command) -> Optional[Launch]:
         return _started(command, "accelerate", words[1:], _ACCELERATE_SWITCHES)
     if name in _PROGRAMS and known(words[0].value):
         return _program(command, "", EMPTY, name, "", words[1:])
+    if name.endswith(".py") and known(words[0].value):  # ``uv run train.py``, ``./train.py``
+        return _script(command, "python", EMPTY, words[0], False, words[1:])
     return None
 
 
@@ -359,10 +376,16 @@ def _colossalai(command: Command, words: Sequence[Word]) -> Optional[Launch]:
     return dataclasses.replace(launched, options={**launched.options, "nnodes": nodes})
 
 
-def _python(command: Command, words: Sequence[Word]) -> Optional[Launch]:
+def _python(
+    command: Command, words: Sequence[Word], values: frozenset[str] = _PYTHON_VALUE_FLAGS
+) -> Optional[Launch]:
+    """What ``python`` is told to run; ``values`` are the flags before it that take a value."""
     at = 0
     while at < len(words):
         text = words[at].text
+        if text in values:
+            at += 2
+            continue
         if text == "-m" or (text.startswith("-") and text.endswith("m") and len(text) == 3):
             return _module(command, words[at + 1 :])
         if text == "-c" or text == "-":
@@ -372,7 +395,7 @@ def _python(command: Command, words: Sequence[Word]) -> Optional[Launch]:
             break
         if not text.startswith("-"):
             break
-        at += 2 if text in _PYTHON_VALUE_FLAGS else 1
+        at += 1
     if at >= len(words):
         return None
     return _script(command, "python", EMPTY, words[at], False, words[at + 1 :])
@@ -390,6 +413,8 @@ def _module(command: Command, words: Sequence[Word]) -> Optional[Launch]:
         return _started(command, "accelerate", rest, _ACCELERATE_SWITCHES)
     if module in _DEEPSPEED_MODULES:
         return _started(command, "deepspeed", rest, _DEEPSPEED_SWITCHES)
+    if module in _WATCHERS:
+        return _python(command, rest, _WATCHERS[module])
     return _script(command, "python", EMPTY, words[0], True, rest)
 
 

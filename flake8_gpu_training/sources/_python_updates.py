@@ -10,6 +10,7 @@ from typing import NamedTuple, Union
 from flake8_gpu_training.sources._python_waiting import WAITS, waits
 
 APART = "an update behind a loop of backward passes"
+CUT = "a batch cut into parts of a step"
 TOLD = "an update where told: "
 """What a parameter follows in whose branch alone a function updates."""
 _ACCUMULATES = frozenset({"accum", "acc_step", "acc_iter", "grad_acc"})
@@ -32,7 +33,7 @@ _Loop = (ast.For, ast.While, ast.AsyncFor)
 
 
 def updates_in(tree: ast.Module) -> frozenset[str]:
-    """``APART``, ``WAITS``, and ``TOLD`` with each parameter, where functions are of the kind."""
+    """``APART``, ``CUT``, ``WAITS``, and ``TOLD`` with each parameter, where functions are such."""
     found: set[str] = set()
     functions = [node for node in ast.walk(tree) if isinstance(node, _Function)]
     going_back = [node for node in functions if _names(node) & _BACKWARD]
@@ -44,6 +45,8 @@ def updates_in(tree: ast.Module) -> frozenset[str]:
         blocks += _blocks(tree)
     if any(_is_apart(statements, helpers) for statements in blocks):
         found.add(APART)
+    if any(_cuts(statement) for statements in blocks for statement in statements):
+        found.add(CUT)
     if any(_waits(node, body, helpers) for node in going_back for body in _steps(node)):
         found.add(WAITS)
     for node in going_back:
@@ -157,6 +160,26 @@ def _is_apart(statements: Sequence[ast.stmt], helpers: _Helpers) -> bool:
             updates = last & helpers.update or any(_is_update(name) for name in names)
             is_waiting = bool(goes_back) and not updates
     return False
+
+
+def _cuts(loop: ast.stmt) -> bool:
+    """Whether a counting loop goes backward on slices (``x[start:end]``), and updates nothing."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return False
+    names = _called(loop)
+    if _last_names(loop.iter.func) != "range" or any(_UPDATE.search(name) for name in names):
+        return False
+    if not _BACKWARD & {name.rpartition(".")[2] for name in names}:
+        return False
+    inner = list(ast.walk(loop))
+    made = {n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return any(
+        isinstance(node, ast.Slice)
+        and node.lower is not None
+        and node.upper is not None
+        and made & {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+        for node in inner
+    )
 
 
 def _switches(function: _Def) -> Iterator[str]:

@@ -32,7 +32,7 @@ from flake8_gpu_training.sources._python_optimizers import (
     WITHOUT_GRADIENT,
     optimized_in,
 )
-from flake8_gpu_training.sources._python_updates import APART, TOLD, unsaid, updates_in
+from flake8_gpu_training.sources._python_updates import APART, CUT, TOLD, unsaid, updates_in
 from flake8_gpu_training.sources._python_waiting import WAITS
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "BY",
     "CHOOSES",
     "CHOSEN",
+    "CUT",
     "GIVES",
     "HAS_KERNEL",
     "TOLD",
