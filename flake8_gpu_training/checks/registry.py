@@ -30,6 +30,7 @@ MODULES = (
     "debugging",  # GPU308 to GPU310, GPU407, GPU408
     "loading",  # GPU501 to GPU504, GPU506
     "datasets",  # GPU505, GPU508, GPU509
+    "distributed_data",  # GPU540
     "reading",  # GPU510 to GPU512
     "packing",  # GPU507, GPU513
     "strategy",  # GPU601 to GPU603, GPU607
