@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.serving_memory import Capacity, tokens_in
@@ -26,7 +28,17 @@ _PARALLEL = (
     ("TP", ("tensor_parallel_size", "tp_size")),
     ("PP", ("pipeline_parallel_size", "pp_size")),
     ("DP", ("data_parallel_size", "dp_size")),
+    ("DP attention", ("attn_dp_size",)),
+    ("EP", ("ep_size",)),
 )
+
+
+def title_of(run: Run) -> Optional[Text]:
+    """The engine of an engine's own run; None for a training framework's."""
+    if run.framework not in ("vllm", "sglang"):
+        return None
+    title = framework_of(run.framework).title
+    return Text(title, title)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from flake8_gpu_training.runs.secrets import shown_command
 from flake8_gpu_training.verdicts import Diagnostic
-from report_builder import diffusion
+from report_builder import capacity, diffusion
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
 from report_builder.marks import cell, code, fence, number, percent
@@ -208,6 +208,7 @@ class _View(RunWords):
             "place_of": self.place_of,
             "by_code": _by_code,
             "diffusion_of": lambda run: diffusion.facts(run, self.lang),
+            "engine_title": capacity.title_of,
             "status_of": lambda item: self.say(_STATUS[item.status]),
             "points_of": points_of,
             "evidence_of": self.evidence_of,

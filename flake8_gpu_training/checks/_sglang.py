@@ -9,7 +9,7 @@ from typing import Optional
 from flake8_gpu_training.checks._engine import LACKS, EngineJudge, answer, is_set
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, on
 from flake8_gpu_training.checks._scale import architecture
-from flake8_gpu_training.checks.base import Example, Judgement
+from flake8_gpu_training.checks.base import Evidence, Example, Judgement, Status
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import number
@@ -71,6 +71,19 @@ def defaulted(engine: Engine, said: str, variant: str = "") -> Judgement:
     if engine.is_open or engine.is_remote:
         return cannot_tell(Text("部分参数未能读取", "not all settings could be read"))
     return on(f"{said} ({engine.called})", variant)
+
+
+def worked_out(engine: Engine, name: str, by: Text) -> Judgement:
+    """On with a value that SGLang works out when it starts."""
+    found = defaulted(engine, name)
+    if found.status is not Status.ENABLED:
+        return found
+    said = Text(f"{name} {by.zh}（{engine.called}）", f"{name} {by.en} ({engine.called})")
+    current = Text(f"已启用：{said.zh}", f"on: {said.en}")
+    return replace(found, evidence=(Evidence(said.en, None, said),), current=current)
+
+
+BY_MEMORY = Text("按 GPU 显存自动计算", "worked out by the GPU's memory")
 
 
 def switch(name: str, off_text: Text, variant: str = "") -> EngineJudge:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Optional
 
 from flake8_gpu_training.checks._engine import LACKS, is_set, propose, propose_without
+from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import gpu_text, has_fp8
 from flake8_gpu_training.checks._sglang import (
+    BY_MEMORY,
     defaulted,
     is_hybrid,
     optional,
     speculates,
+    worked_out,
 )
+from flake8_gpu_training.checks._sources import PYTORCH_GRAPHS
 from flake8_gpu_training.checks.base import Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode
@@ -45,7 +49,7 @@ def decode_graphs(engine: Engine) -> Judgement:
         sizes = engine.written("cuda_graph_bs_decode", "cuda_graph_bs")
         if sizes is not None:
             return on(sizes) if sizes.known else cannot_tell(sizes)
-        return defaulted(engine, "cuda_graph_max_bs by the GPU's memory")
+        return worked_out(engine, "cuda_graph_max_bs", BY_MEMORY)
     if not largest.known:
         return cannot_tell(largest)
     requests = engine.written("max_running_requests")
@@ -76,6 +80,7 @@ def _graphs_again(engine: Engine, switch: Setting, instead: dict[str, object]) -
         Text("启用 CUDA Graph（默认）", "use CUDA graphs, as by default"),
         instead,
         priority=Priority.LOW if lends else None,
+        impact=by_class(Priority.LOW if lends else Priority.HIGH, PYTORCH_GRAPHS),
     )
 
 
@@ -103,7 +108,7 @@ def static_share(engine: Engine) -> Judgement:
     if engine.mode is Mode.RLHF_COLOCATE:
         return _lent(engine, setting, share)
     if share is None:
-        return defaulted(engine, "mem_fraction_static by the GPU's memory")
+        return worked_out(engine, "mem_fraction_static", BY_MEMORY)
     return on(setting)
 
 
@@ -114,7 +119,11 @@ def _lent(engine: Engine, setting: Setting, share: Optional[float]) -> Judgement
     if not saver.known:
         return cannot_tell(saver)
     if is_set(saver):
-        return on(setting) if share is not None else defaulted(engine, "mem_fraction_static")
+        return (
+            on(setting)
+            if share is not None
+            else worked_out(engine, "mem_fraction_static", BY_MEMORY)
+        )
     shown = "mem_fraction_static" if share is None else f"{share:.0%}"
     return propose(
         engine,
@@ -173,7 +182,7 @@ def chunked(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     size = number(setting.value)
     if size is None:
-        return defaulted(engine, "chunked_prefill_size by the GPU's memory")
+        return worked_out(engine, "chunked_prefill_size", BY_MEMORY)
     if size > 0:
         return on(setting)
     if engine.run.model.kind == "embedding":
@@ -195,9 +204,13 @@ def running(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     most = number(setting.value)
     if most is None and speculates(engine):
-        return defaulted(engine, "max_running_requests=48 with drafts")
+        return worked_out(engine, "max_running_requests=48", Text("（推测解码时）", "with drafts"))
     if most is None:
-        return defaulted(engine, "max_running_requests by the token pool")
+        return worked_out(
+            engine,
+            "max_running_requests",
+            Text("按 KV 池大小自动计算", "worked out by the token pool"),
+        )
     if most < 2:
         return off(Text("一次一个请求，不做批处理", "one request at a time, on purpose"), setting)
     return on(setting)

@@ -31,6 +31,7 @@ from flake8_gpu_training.checks._sglang import (
     serves,
     speculates,
     variable,
+    worked_out,
 )
 from flake8_gpu_training.checks._sglang_sizes import sparse_backend
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
@@ -66,7 +67,7 @@ def _second(engine: Engine) -> Judgement:
                 Text("重叠调度被关闭", "scheduling in turn: drafts do not overlap it"),
                 engine.option("disable_overlap_schedule"),
             )
-        return defaulted(engine, "speculative decoding V2")
+        return worked_out(engine, "V2", Text("始终使用", "always"))
     if told is not None and (not told.known or _says_yes(told)):
         return on(told) if told.known else cannot_tell(told)
     if engine.version < (0, 5, 6):
