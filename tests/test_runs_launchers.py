@@ -225,6 +225,24 @@ def test_fabric_run_starts_a_process_for_each_device(
     assert size(run) == expected
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("--precision bf16 --devices $DEVICES lr=1e-4", (8, 1)),
+        ("lr=1e-4 --devices=0,1 --num_nodes 2", (2, 2)),
+        ("--lr 1e-4", (1, 1)),
+        ("-- --devices 4", (1, 1)),  # behind this mark all is the script's own
+        ("$@", (UNKNOWN, UNKNOWN)),
+        ("--devices 4 $@", (4, UNKNOWN)),
+    ],
+)
+def test_options_of_fabric_run_may_follow_the_script(
+    runs_in: MakeRuns, flags: str, expected: tuple[Any, Any]
+) -> None:
+    (run,) = runs_in(f"export DEVICES=8\nlightning run model train.py {flags}\n")
+    assert size(run) == expected
+
+
 # --- make ------------------------------------------------------------------------------------
 
 MAKEFILE = "GPUS ?= 2\ntrain:\n\ttorchrun --nproc_per_node $(GPUS) train.py\n"

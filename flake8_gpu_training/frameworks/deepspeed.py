@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Document, Entry, Location, Origin, Setting, Unknown, known
@@ -32,6 +34,23 @@ def practices_from_deepspeed(document: Document) -> dict[str, Setting]:
             found.setdefault(name, setting)
     _add_named(found, document)
     return found
+
+
+def disputed(found: Mapping[str, Setting], spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """What the configuration and the trainer's arguments say otherwise: the trainer refuses both.
+
+    ``found``: practices of the configuration; ``spelled``: those of the arguments.
+    """
+    made: dict[str, Setting] = {}
+    for name in ("micro_batch_size", "gradient_accumulation_steps", "max_grad_norm"):
+        theirs, ours = found.get(name), spelled.get(name)
+        if theirs is None or ours is None or not (theirs.explicit and ours.explicit):
+            continue
+        if theirs.known and ours.known and theirs.value != ours.value:
+            reason = f"DeepSpeed says {theirs.value}, and {ours.name} says {ours.value}"
+            both = Unknown(reason, (theirs.value, ours.value))
+            made[name] = dataclasses.replace(theirs, value=both)
+    return made
 
 
 def _add_named(found: dict[str, Setting], document: Document) -> None:

@@ -82,6 +82,33 @@ def _of_plugins(plugins: Argument, calls: Iterable[Call]) -> Optional[Setting]:
     return _unread("precision", f"plugins={plugins.text} may set the precision")
 
 
+_OWN_PRECISION: Mapping[str, tuple[str, ...]] = {
+    "DDPStrategy": ("precision_plugin",),
+    "SingleDeviceStrategy": ("precision_plugin",),
+    "FSDPStrategy": ("precision_plugin", "mixed_precision"),
+    "DeepSpeedStrategy": ("precision_plugin", "config"),
+    "ModelParallelStrategy": (),
+}
+"""Keywords of the strategies by which they, and not the trainer, set a precision."""
+
+
+def strategy_with_precision(trainer: Call, calls: Iterable[Call]) -> Optional[str]:
+    """Why the trainer's strategy may set a precision of its own, or None when it does not."""
+    argument = trainer.keywords.get("strategy")
+    if argument is None or argument.value is None or isinstance(argument.value, str):
+        return None
+    options = argument.value.candidates if isinstance(argument.value, Unknown) else ()
+    if options and all(isinstance(option, str) for option in options):
+        return None
+    made = _object(argument, calls)
+    if made is None or made.method not in _OWN_PRECISION:
+        return f"the strategy {argument.text} may set the precision"
+    said = [name for name in _OWN_PRECISION[made.method] if name in made.keywords]
+    if made.is_open or said:
+        return f"{made.method}({said[0] if said else '...'}) may set the precision"
+    return None
+
+
 # --- strategy -----------------------------------------------------------------------------
 
 
@@ -171,6 +198,18 @@ def _object(argument: Argument, calls: Iterable[Call]) -> Optional[Call]:
         if is_named or call.location == start:
             return call
     return None
+
+
+def config_of_strategy(trainer: Call, calls: Iterable[Call]) -> Optional[Argument]:
+    """The configuration of the DeepSpeed strategy that the trainer is surely given."""
+    argument = trainer.keywords.get("strategy")
+    if trainer_of((trainer,)) is None or argument is None:
+        return None
+    made = _object(argument, calls)
+    if made is None or made.method != "DeepSpeedStrategy":
+        return None
+    asked = [c for c in made.conditions if c not in trainer.conditions]
+    return None if asked else made.keywords.get("config")
 
 
 def _of_object(run: Run, call: Call) -> Optional[dict[str, Setting]]:

@@ -9,7 +9,7 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
-from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
@@ -144,7 +144,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_checkpointing(run, launched))
     found.update(_quantization(run, spelled))
     found.update(_packing(run, spelled))
-    found.update(_deepspeed(run, launched))
+    engine = _deepspeed(run, launched)
+    found.update({**engine, **disputed(engine, spelled)})
     found.update(_fsdp(run, launched))
     found.update(_optimizer(run, found))
     found.update(_megatron(run))

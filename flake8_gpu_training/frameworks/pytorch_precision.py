@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
-from flake8_gpu_training.frameworks.lightning import precision_of
+from flake8_gpu_training.frameworks.lightning import precision_of, strategy_with_precision
 from flake8_gpu_training.frameworks.pytorch_processes import undecided
 from flake8_gpu_training.frameworks.pytorch_program import (
     MISSING,
@@ -231,10 +231,22 @@ def _has_half_words(program: Program) -> bool:
 def _of_lightning(program: Program) -> Optional[Setting]:
     call = program.lightning()
     found = None if call is None else precision_of(call, program.calls)
-    if found is not None and found.origin is Origin.DEFAULT:
+    if call is not None and found is not None and found.origin is Origin.DEFAULT:
         # Without a precision of its own the trainer leaves the program's autocast alone.
-        return _of_autocast(program) or found
+        return _of_autocast(program) or _of_strategy(program, call) or found
     return found
+
+
+def _of_strategy(program: Program, trainer: Call) -> Optional[Setting]:
+    """What a strategy that is an object says of the precision that its trainer is not told.
+
+    DeepSpeed's own configuration decides; one that is out of sight may name any.
+    """
+    reason = strategy_with_precision(trainer, program.calls)
+    if reason is None or program.silent("deepspeed", "fsdp"):
+        return None
+    unread = given_by("precision", Unknown(reason), trainer, trainer.keywords["strategy"])
+    return _of_deepspeed(program) or unread
 
 
 def _of_deepspeed(program: Program) -> Optional[Setting]:

@@ -12,7 +12,7 @@ from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks import swift_megatron
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
-from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
 from flake8_gpu_training.frameworks.reading import (
@@ -166,7 +166,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_quantization(run, spelled))
     found.update(padding(spelled))
     found.update(_optimizer(run))
-    found.update(_deepspeed(run, spelled))
+    engine = _deepspeed(run, spelled)
+    found.update({**engine, **disputed(engine, spelled)})
     found.update(_fsdp(run, spelled))
     found.update(_loading(run, spelled))
     found.update(_training(run))

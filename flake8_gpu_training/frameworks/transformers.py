@@ -11,7 +11,7 @@ from flake8_gpu_training.facts import Call, Origin, PythonFile, Setting, Unknown
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.attention_defaults import attention_of_named
 from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
-from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
+from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.hub_models import (
@@ -304,7 +304,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     launched = practices_of_run(run)
     models = practices_from_models(run)
     found: dict[str, Setting] = {}
-    found.update(_deepspeed(run, launched))
+    engine = _deepspeed(run, launched)
+    found.update({**engine, **disputed(engine, spelled)})
     found.update(_fsdp(run, spelled, launched))
     found.update(_precision(run, launched, found, models))
     found.update(_checkpointing(run, spelled, found))

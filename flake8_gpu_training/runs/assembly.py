@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
+    Argument,
     Call,
     Command,
     ConfigFile,
@@ -28,6 +29,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
+from flake8_gpu_training.frameworks.lightning import config_of_strategy
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs._followed_objects import are_changed, are_lost, changed_settings
@@ -253,7 +255,8 @@ class Assembly:
         if path is None or program is None:
             return [self._program_run(guessed, origins, launch.script.text)] if is_asked else []
         entry = Entry("generic", RunKind.TRAIN, Location(path), is_open=True)
-        return [self._script_run(program, entry, launch, origins, True)]
+        unfollowed = dataclasses.replace(launch, is_unfollowed=True)
+        return [self._script_run(program, entry, unfollowed, origins, True)]
 
     def _with_targets(self, program: Program, launch: Launch) -> Program:
         """``program`` with the modules of the classes that its Hydra configuration names."""
@@ -867,8 +870,14 @@ class Assembly:
             document = self._deepspeed_document(setting, command, origins, parts)
             if document is not None:
                 return document
-        if constructor is None:
-            return self._initialized(parts, command, origins)
+        for argument in _engine_arguments(parts.python, constructor):
+            if isinstance(argument.value, dict):
+                return _dict_document(
+                    parts.python, argument.value, argument.text, argument.location
+                )
+            if isinstance(argument.value, str):
+                near = argument.location.path
+                return self.reach.named(argument.value, command, origins.writer, near)
         return None
 
     def _deepspeed_document(
@@ -896,28 +905,24 @@ class Assembly:
             return _flag_document(setting)
         return _dict_document(parts.python, setting.value, setting.text, setting.location)
 
-    def _initialized(
-        self, parts: _Parts, command: Optional[Command], origins: Origins
-    ) -> Optional[Document]:
-        """The configuration given to ``deepspeed.initialize``."""
-        for file in parts.python:
-            for call in file.calls_to("deepspeed.initialize"):
-                for name in ("config", "config_params"):
-                    argument = call.keywords.get(name)
-                    if argument is None:
-                        continue
-                    if isinstance(argument.value, dict):
-                        return _dict_document(
-                            parts.python, argument.value, argument.text, argument.location
-                        )
-                    if isinstance(argument.value, str):
-                        return self.reach.named(argument.value, command, origins.writer, file.path)
-        return None
-
     def _model(self, parts: _Parts, command: Optional[Command]) -> Model:
         from flake8_gpu_training.runs.modelling import model_of_run
 
         return model_of_run(parts.settings, parts.python, parts.is_open, self.reach, command)
+
+
+def _engine_arguments(
+    files: Sequence[PythonFile], constructor: Optional[Call]
+) -> Iterator[Argument]:
+    """Configurations given to ``deepspeed.initialize``, or by Lightning's strategy to it."""
+    if constructor is not None:
+        given = config_of_strategy(constructor, [call for file in files for call in file.calls])
+        yield from (given,) if given is not None else ()
+        return
+    for call in (call for file in files for call in file.calls_to("deepspeed.initialize")):
+        for name in ("config", "config_params"):
+            if name in call.keywords:
+                yield call.keywords[name]
 
 
 def with_profile(run: Run) -> Run:

@@ -215,6 +215,8 @@ class Launch:
     is_module: bool = False
     arguments: tuple[Word, ...] = ()
     is_open: bool = False
+    is_unfollowed: bool = False
+    """What the program does was not seen: no training in the code that was reached."""
 
 
 _VIDEOX_FUN = re.compile(
@@ -271,7 +273,8 @@ def of_training(launch: Launch, is_asked: bool = False) -> Optional[Launch]:
     is_one = is_asked and launch.launcher == "python" and _TRAINS.search(name) is not None
     if (launch.launcher not in _DISTRIBUTED and not is_one) or _OTHER_WORK.search(name):
         return None
-    return dataclasses.replace(_known_as(launch, "generic", _TRAIN), is_open=True)
+    made = _known_as(launch, "generic", _TRAIN)
+    return dataclasses.replace(made, is_open=True, is_unfollowed=True)
 
 
 _DISTRIBUTED = frozenset({"torchrun", "accelerate", "deepspeed"})
@@ -326,20 +329,47 @@ def read_launch(command: Command) -> Optional[Launch]:
 
 
 def _fabric(command: Command, words: Sequence[Word]) -> Optional[Launch]:
-    """``fabric run`` (``lightning run model`` before) starts torchrun (2.6 fabric/cli.py)."""
+    """``fabric run`` (``lightning run model`` before) starts torchrun (2.6 fabric/cli.py).
+
+    Its options may also stand behind the script: click takes them wherever they are.
+    """
     texts = [word.text for word in words[1:3]]
     if texts[:1] != ["run"]:
         return None
-    launched = _started(command, "torchrun", words[3 if texts[1:] == ["model"] else 2 :], _FABRIC)
+    own, rest = _taken(words[3 if texts[1:] == ["model"] else 2 :])
+    launched = _started(command, "torchrun", [*own, *rest], _FABRIC)
     if launched is None:
         return None
     options = dict(launched.options)
-    for own, name in (("devices", "nproc_per_node"), ("num_nodes", "nnodes")):
-        if own in options:
-            options[name] = dataclasses.replace(options[own], value=_devices(options[own].value))
+    for name, known_as in (("devices", "nproc_per_node"), ("num_nodes", "nnodes")):
+        if name in options:
+            count = dataclasses.replace(options[name], value=_devices(options[name].value))
+            options[known_as] = count
+        elif parse_arguments(rest).is_open:
+            options[known_as] = Setting(known_as, _UNREAD, command.location, Origin.FLAG)
     return dataclasses.replace(launched, options=options)
 
 
+def _taken(words: Sequence[Word]) -> tuple[list[Word], list[Word]]:
+    """The launcher's own options with their values, and what is left of the command."""
+    own: list[Word] = []
+    left: list[Word] = []
+    at = 0
+    while at < len(words) and words[at].text != "--":
+        name, equals, _ = words[at].text.partition("=")
+        is_own = name in _FABRIC_OPTIONS
+        end = at + (2 if is_own and not equals else 1)
+        (own if is_own else left).extend(words[at:end])
+        at = end
+    return own, [*left, *words[at:]]
+
+
+_FABRIC_OPTIONS = frozenset(
+    """
+    --accelerator --strategy --devices --num-nodes --num_nodes --node-rank --node_rank
+    --main-address --main_address --main-port --main_port --precision
+    """.split()  # noqa: SIM905
+)
 _FABRIC: frozenset[str] = frozenset()
 
 

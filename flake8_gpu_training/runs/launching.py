@@ -20,7 +20,7 @@ from flake8_gpu_training.runs.counting import launcher_of
 from flake8_gpu_training.runs.hostfiles import Slots
 from flake8_gpu_training.runs.launchers import Launch
 from flake8_gpu_training.runs.model import Launcher
-from flake8_gpu_training.runs.processes import with_spawned
+from flake8_gpu_training.runs.processes import uncounted, with_spawned
 from flake8_gpu_training.runs.reach import Reach
 from flake8_gpu_training.runs.scheduling import MpiJob, Scheduler, mpi_job
 from flake8_gpu_training.runs.settings import document_settings, integer, renamed
@@ -54,7 +54,8 @@ def started_by(
         _pool(reach, options, command),
         _mpi(command, job),
     )
-    return with_spawned(dataclasses.replace(made, is_open=launch.is_open), files), scheduler
+    made = with_spawned(dataclasses.replace(made, is_open=launch.is_open), files)
+    return (uncounted(made) if launch.is_unfollowed else made), scheduler
 
 
 def described_by(

@@ -62,6 +62,16 @@ def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
     return _made_out_of_sight(launcher, files)
 
 
+def uncounted(launcher: Launcher) -> Launcher:
+    """``launcher`` of a program whose training was not reached: it may start processes itself."""
+    if launcher.name != "python" or launcher.processes.explicit:
+        return launcher
+    value = Unknown("the training that python starts was not reached")
+    return dataclasses.replace(
+        launcher, processes=dataclasses.replace(launcher.processes, value=value)
+    )
+
+
 def _unknown_processes(call: Call) -> Setting:
     value = Unknown(f"{call.name} starts the processes")
     return Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name)
