@@ -247,6 +247,7 @@ def engine_run(name: str, runs: Sequence[Run], primary: Optional[Run]) -> Option
             found[1].is_remote,
             found[1].mode is Mode.ROUTER,
             found[0] is not primary,
+            found[1].is_open,
             found[1].host is not None or found[1].call is not None,
         ),
     )[0]

@@ -124,7 +124,9 @@ class RunWords:
         if run.command is None:
             unseen = self.t("（未见启动命令）", " (no launch command seen)")
             return self.say(_KIND[run.kind]) + self._stage(run) + unseen
-        words = [word.text for word in run.command.words[:2] if not word.text.startswith("-")]
+        words = [word.text for word in run.command.words[:3]]
+        if words[1:2] != ["-m"]:
+            words = [word for word in words[:2] if not word.startswith("-")]
         shown = code(" ".join(words)) if words else self.say(_KIND[run.kind])
         return shown + self._stage(run)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from checks_support import hand_made
+from checks_support import hand_made, runs_of
 
 from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Hardware
@@ -36,3 +38,18 @@ def test_gpus_are_named_by_their_generation_where_the_kind_is_open(
 )
 def test_a_mixtures_active_parameters_are_told(name: str, size: str) -> None:
     assert RunWords("en").model_size(hand_made(model=model_of(name))) == size
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("vllm serve Qwen/Qwen3-8B", "`vllm serve`"),
+        (
+            "python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-8B",
+            "`python -m vllm.entrypoints.openai.api_server`",
+        ),
+    ],
+)
+def test_the_mode_names_the_program(command: str, shown: str, tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, {"serve.sh": f"{command}\n"})
+    assert RunWords("en").mode_of(run) == shown

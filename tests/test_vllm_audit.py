@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Optional
 
@@ -11,6 +12,7 @@ from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
 from audit_cases_vllm import CASES, TRAINED
 from checks_support import runs_of
 
+from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.verdicts import Verdict, judge
@@ -184,3 +186,38 @@ def test_the_total_of_an_engine_that_samples_for_trl(tmp_path: Path) -> None:
     # The engine does not sleep: 2.
     assert (scored.score, scored.lost) == (17.5, 2)
     assert (scored.maximum, scored.attainment) == (52, 0.9)
+
+
+_OPEN = Case(
+    "",
+    Status.UNKNOWN,
+    "python",
+    {
+        "actor.py": "import sys\n\nfrom vllm import LLM\n\n"
+        "def start(*args, **kwargs):\n    return LLM(*args, **kwargs)\n\n\n"
+        "start(**options(sys.argv))\n",
+        "run.sh": "python actor.py\n",
+    },
+)
+
+
+@pytest.mark.parametrize("name", ["draft-tp", "marlin", "mixed-quantization", "capture-sizes"])
+def test_what_may_be_given_out_of_sight_is_not_judged(name: str, tmp_path: Path) -> None:
+    item, _ = judged(tmp_path, replace(_OPEN, item=name))
+    assert item.status is Status.UNKNOWN
+
+
+def test_a_flag_is_dropped_from_the_script_that_starts_a_framework(tmp_path: Path) -> None:
+    script = (
+        "python -m openrlhf.cli.train_ppo_ray \\\n"
+        "    --actor.model_name_or_path Qwen/Qwen3-8B --vllm.num_engines 4 \\\n"
+        "    --vllm.enforce_eager \\\n"
+        "    --train.colocate_all\n"
+    )
+    case = Case("cuda-graph", ADVISED, "flags", {"train.sh": script})
+    _, verdicts = judged(tmp_path, case)
+    (change,) = [v.judgement.change for v in verdicts if v.check.code == "GPU931"]
+    assert change is not None
+    (edit,) = change.edits
+    assert (edit.location.path, edit.location.line) == ("train.sh", 3)
+    assert (edit.old, edit.new) == ("--vllm.enforce_eager", "")

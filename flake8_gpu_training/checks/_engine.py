@@ -212,9 +212,10 @@ def _flag(run: Run, setting: Setting) -> str:
 
 def _dropped(run: Run, setting: Setting, flag: str) -> tuple[Edit, ...]:
     """The edit that takes a flag out of a shell command."""
-    if run.place.kind is not PlaceKind.FLAGS or setting.location is None:
+    if setting.location is None or setting.location.path.endswith((".yaml", ".yml", ".py")):
         return ()
-    if setting.location.path.endswith((".yaml", ".yml", ".py")):
+    in_script = setting.location.path.endswith((".sh", ".bash", ".slurm", ".sbatch"))
+    if run.place.kind is not PlaceKind.FLAGS and not in_script:
         return ()
     return (Edit(setting.location, flag, ""),)
 

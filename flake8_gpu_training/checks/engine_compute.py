@@ -188,6 +188,8 @@ def _sizes(engine: Engine) -> Judgement:
         return cannot_apply(Text("未使用 CUDA Graph", "no CUDA graphs are used"))
     found = engine.written(*_SIZES, "max_cudagraph_capture_size", "max_seq_len_to_capture")
     found = found or compilation(engine, "cudagraph_capture_sizes", "max_cudagraph_capture_size")
+    if found is None and not setting.known:
+        return cannot_tell(setting)
     if found is None:
         return on(f"{engine.called}: cudagraph_capture_sizes")
     if not found.known:

@@ -148,6 +148,8 @@ def _advise_fp8(engine: Engine) -> Judgement:
 
 def _marlin(engine: Engine) -> Judgement:
     found = quantized(engine)
+    if found is None and engine.is_open:
+        return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if found is None:
         return cannot_apply(Text("非 4 bit 权重", "the weights are not in 4 bits"))
     if not found.known:
@@ -178,6 +180,8 @@ def _marlin(engine: Engine) -> Judgement:
 
 def _several(engine: Engine) -> Judgement:
     found = quantized(engine)
+    if found is None and engine.is_open:
+        return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if found is None:
         return off(
             Text("可选：按层混合精度的检查点", "optional: a checkpoint with a precision a layer")

@@ -160,6 +160,8 @@ def _long(engine: Engine) -> Judgement:
         return on(asked) if _flag(asked) else off(Text("未启用", "not on"), asked)
     length = engine.option("max_model_len")
     wanted, most = amount(length), context_of(engine.run.model.name or "")
+    if not length.known and engine.is_open:
+        return cannot_tell(length)
     scaled = engine.written("hf_overrides", "rope_scaling")
     if wanted is None or most is None or wanted <= most or scaled is not None:
         return cannot_apply(

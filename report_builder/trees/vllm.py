@@ -41,29 +41,34 @@ VLLM = (
             "the first token is late → keep chunked prefill and prefix caching, "
             "--max-num-batched-tokens 8192 or more",
             advises=("chunked-prefill", "max-batched-tokens", "prefix-caching"),
+            holds=serves,
         ),
         branch(
             "长提示阻塞短请求 → --long-prefill-token-threshold，或预填充与解码分离",
             "long prompts hold up short ones → --long-prefill-token-threshold, or prefill apart "
             "from decoding",
             advises=("partial-prefills", "disaggregated-prefill"),
+            holds=serves,
         ),
         branch(
             "低并发、延迟优先 → 推测解码：MTP（模型自带）> EAGLE-3 > 草稿模型 > n-gram",
             "few requests, and latency counts → speculative decoding: MTP where the model has it, "
             "then EAGLE-3, a draft model, n-grams",
             advises=("mtp", "eagle", "draft-model", "ngram"),
+            holds=serves,
         ),
         branch(
             "模型放得下且有余卡 → --data-parallel-size N（DP×TP），而不是更大的张量并行",
             "the model fits, and GPUs are left → --data-parallel-size N (DP×TP) rather than wider "
             "tensor parallelism",
             advises=("data-parallel", "dp-tp-mix"),
+            holds=serves,
         ),
         branch(
             "CPU 成为瓶颈 → --api-server-count，每个引擎进程一个以上的核",
             "the CPU is the limit → --api-server-count, and more than one core for each engine",
             advises=("api-server-count", "cpu-cores"),
+            holds=serves,
         ),
         holds=serves,
     ),
@@ -90,17 +95,20 @@ VLLM = (
             "on the training's GPUs → enable_sleep_mode, sleep and wake_up around the update, a "
             "share of 0.3 to 0.6",
             advises=("sleep-mode", "gpu-memory-utilization", "colocate"),
+            holds=samples,
         ),
         branch(
             "独立 GPU → 权重经 NCCL 推送（--weight-transfer-config），训练与采样并行",
             "GPUs of its own → weights sent by NCCL (--weight-transfer-config), sampling while the "
             "training goes on",
             advises=("weight-transfer", "server", "async-rl"),
+            holds=samples,
         ),
         branch(
             "训练 LoRA → 只传适配器",
             "LoRA is trained → send the adapter alone",
             advises=("dynamic-lora",),
+            holds=samples,
         ),
         holds=samples,
     ),
