@@ -67,6 +67,7 @@ MAX_BYTES: Mapping[FileKind, int] = {
 }
 _HEAD = 4096
 _AROUND = 4
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\n"
 
 _BY_SUFFIX: Mapping[str, FileKind] = {
     ".py": FileKind.PYTHON,
@@ -483,6 +484,9 @@ class Project:
             return Problem(
                 ProblemKind.TOO_LARGE, f"larger than {limit:,} bytes, not read", Location(path)
             )
+        if data.startswith(_LFS_POINTER):
+            message = "the content is in Git LFS and not here (git lfs pull)"
+            return Problem(ProblemKind.UNSUPPORTED, message, Location(path))
         return data
 
     def _read(self, path: str, kind: FileKind, data: Union[bytes, Problem]) -> Optional[Facts]:

@@ -702,3 +702,71 @@ def test_a_flag_is_spelled_with_the_dashes_that_the_user_writes(tmp_path: Path) 
         (found,) = findings(runs_of(tmp_path / str(number), files), "GPU005")
         assert found.message.startswith(f"write {flag[:-3]}rank: ")
         assert "has no parameter lora_rnk" in found.message
+
+
+# --- programs that ask what is installed ------------------------------------------------
+
+ASKING = {
+    "by an if": """\
+import inspect
+from trl import SFTConfig, SFTTrainer
+params = inspect.signature(SFTConfig.__init__).parameters
+kw = {"output_dir": "o"}
+if "max_seq_length" in params:
+    kw["max_seq_length"] = 10
+else:
+    kw["max_length"] = 10
+SFTTrainer(model="Qwen/Qwen2.5-0.5B", args=SFTConfig(**kw), train_dataset=d).train()
+""",
+    "by a filter": """\
+import inspect
+from trl import GRPOConfig, GRPOTrainer
+kw = dict(output_dir="o", vllm_device="auto", num_generations=4, per_device_train_batch_size=4)
+ok = set(inspect.signature(GRPOConfig).parameters)
+kw = {k: v for k, v in kw.items() if k in ok}
+GRPOTrainer(model="a/b", args=GRPOConfig(**kw), reward_funcs=r, train_dataset=d).train()
+""",
+    "in a function": """\
+import dataclasses
+from trl import SFTConfig, SFTTrainer
+def build(**kw):
+    names = {f.name for f in dataclasses.fields(SFTConfig)}
+    if "max_seq_length" not in names and "max_seq_length" in kw:
+        kw["max_length"] = kw.pop("max_seq_length")
+    return SFTConfig(**kw)
+args = build(output_dir="o", max_seq_length=10)
+SFTTrainer(model="Qwen/Qwen2.5-0.5B", args=args, train_dataset=d).train()
+""",
+    "by the version": """\
+import transformers
+from transformers import Trainer, TrainingArguments
+def chosen():
+    old = int(transformers.__version__.split(".")[1]) < 41
+    return {"evaluation_strategy": "no"} if old else {"eval_strategy": "no"}
+Trainer(model=m, args=TrainingArguments("o", **chosen()), train_dataset=d).train()
+""",
+    "by elif": """\
+import inspect
+from trl import SFTConfig, SFTTrainer
+sig = inspect.signature(SFTTrainer.__init__)
+kw = dict(model="Qwen/Qwen2.5-0.5B", args=SFTConfig("o"), train_dataset=d)
+if "tokenizer" in sig.parameters:
+    kw["tokenizer"] = tok
+elif "processing_class" in sig.parameters:
+    kw["processing_class"] = tok
+SFTTrainer(**kw).train()
+""",
+}
+
+
+@pytest.mark.parametrize("how", sorted(ASKING))
+def test_what_a_program_chooses_by_what_is_installed_is_left_alone(
+    tmp_path: Path, how: str
+) -> None:
+    assert messages(tmp_path, {"train.py": ASKING[how]}) == []
+
+
+def test_what_stands_in_the_call_itself_is_told_all_the_same(tmp_path: Path) -> None:
+    source = ASKING["by an if"].replace("SFTConfig(**kw)", 'SFTConfig("o", max_seq_length=10)')
+    (message,) = messages(tmp_path, {"train.py": source})
+    assert message.startswith("GPU007 write max_length")

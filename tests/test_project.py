@@ -329,6 +329,14 @@ def test_a_large_file_is_a_problem_and_not_read(tmp_path):
     assert project.read("train.py").problems[0].kind is ProblemKind.TOO_LARGE
 
 
+def test_what_git_keeps_elsewhere_is_no_broken_file(tmp_path):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    project = Project.open(make(tmp_path, {"big.json": pointer, "ds.json": "version https"}))
+    (kept,), (broken,) = (project.read(name).problems for name in ("big.json", "ds.json"))
+    assert (kept.kind, broken.kind) == (ProblemKind.UNSUPPORTED, ProblemKind.SYNTAX)
+    assert "git lfs pull" in kept.message
+
+
 def test_files_of_no_interest_have_no_facts(tmp_path):
     project = Project.open(make(tmp_path, {"README.md": "x"}))
     assert project.read("README.md") is None

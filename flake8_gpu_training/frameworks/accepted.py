@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Optional
 
-from flake8_gpu_training.facts import Call, PythonFile
+from flake8_gpu_training.facts import Argument, Call, PythonFile
 from flake8_gpu_training.frameworks import swift_shared
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
 from flake8_gpu_training.frameworks.engine_of import is_router, starts_router
@@ -18,6 +18,7 @@ from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
 from flake8_gpu_training.frameworks.torch_calls import positions
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.sources.python import ASKS_WHAT_IS_INSTALLED
 
 TITLES: Mapping[str, str] = {
     "ms-swift": "ms-swift",
@@ -505,9 +506,12 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
         asked = {i.module.partition(".")[0] for i in file.imports if i.name == "__version__"}
         calls = [(c, name) for c in file.calls if (name := _library(c)) and name not in asked]
         unsure = {(c.method, c.scope) for c, _ in calls if _is_guarded(c)}
+        asks = ASKS_WHAT_IS_INSTALLED in (file.mentions or ())
         for call, distribution in calls:
             if (call.method, call.scope) in unsure or (replacing and is_trainer(call.method)):
                 continue
+            if asks:
+                call = _as_written(call)
             accepted = _accepted(run, distribution, _ENGINES.get(call.method, call.method))
             if accepted is None:
                 continue
@@ -518,6 +522,24 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
             if is_trainer(call.method):
                 arguments = _trained(run, distribution, call.method)
             yield call, replace(accepted, keeps_others=_is_of(call, _LENIENT), arguments=arguments)
+
+
+def _as_written(call: Call) -> Call:
+    """The call with the keywords that stand in it: those of a mapping may have been chosen by
+    what the library takes."""
+    start, end = call.location, call.end
+    inside = {
+        name: argument
+        for name, argument in call.keywords.items()
+        if end is None or (start.line, start.column) < _at(argument) < (end.line, end.column)
+    }
+    if len(inside) == len(call.keywords):
+        return call
+    return replace(call, keywords=inside, is_open=True)
+
+
+def _at(argument: Argument) -> tuple[int, int]:
+    return argument.location.line, argument.location.column
 
 
 def _imports_unsloth(file: PythonFile) -> bool:

@@ -198,6 +198,8 @@ _BY_HAND = (
 _NO_LAYER = (
     r"(?!\w*(?:arg\w*|config\w*|param\w*|callback|setting\w*|option\w*|test\w*|trainer|datas\w*)\b)"
 )
+ASKS_WHAT_IS_INSTALLED = "asks what is installed"
+"""Among the mentions of a program that looks at a version, a signature or the fields of a class."""
 _SHAPES = {
     # words about how a model is made: a word that must be there, and what is looked for
     "attention by hand": ("softmax", re.compile(_BY_HAND)),
@@ -217,6 +219,13 @@ _SHAPES = {
         re.compile(
             r"\binstantiate(?:_from_config)?\(|\bimport_module\(|\bget_obj_from_str\(|\blocate\("
             r"|\bbuild_from_cfg\("
+        ),
+    ),
+    ASKS_WHAT_IS_INSTALLED: (
+        "(",
+        re.compile(
+            r"\bsignature\(|\bfields\(|__dataclass_fields__|__version__|importlib\.metadata"
+            r"|\bversion\(|\bget_type_hints\(|\bget_distribution\("
         ),
     ),
     "set requires_grad": ("requires_grad", re.compile(r"setattr\([^\n]*requires_grad")),

@@ -17,6 +17,7 @@ from typing import Optional, Union
 
 from flake8_gpu_training.facts import Import, Location, Problem, ProblemKind, PythonFile
 from flake8_gpu_training.sources._python_interest import (
+    ASKS_WHAT_IS_INSTALLED,
     BYTE_TRACES,
     HAS_KERNEL,
     chooses_weights,
@@ -37,6 +38,7 @@ from flake8_gpu_training.sources._python_waiting import WAITS
 
 __all__ = [
     "APART",
+    "ASKS_WHAT_IS_INSTALLED",
     "BY",
     "CHOOSES",
     "CHOSEN",
