@@ -81,13 +81,27 @@ def _is_transformers_own(group: str, name: str) -> bool:
 
 def is_released(run: Run, text: Text) -> bool:
     """Whether the engine that ``run`` pins has every parameter of a template."""
-    table = table_of("vllm") if run.framework == "vllm" else None
-    pinned = run.versions.get("vllm")
+    table = table_of(run.framework) if run.framework in _ENGINES else None
+    pinned = run.versions.get(run.framework)
     if table is None or pinned is None or not table.covers(pinned):
         return True
-    release = table.release(pinned)
+    known, ever = _flags_of(run.framework, pinned), _flags_of(run.framework, "")
     names = {found["name"].replace("-", "_") for found in _FLAG.finditer(text.en)}
-    return all(table.knows("serve", name, release) for name in names if table.span("serve", name))
+    return all(name in known for name in names if name in ever or name in known)
+
+
+_ENGINES = ("vllm", "sglang")
+
+
+def _flags_of(engine: str, version: str) -> set[str]:
+    """Names of an engine's flags in a release, and other ways to write them."""
+    table = table_of(engine)
+    found: set[str] = set()
+    for group in ("serve", "engine") if table is not None else ():
+        assert table is not None
+        for name, parameter in table.parameters(group, version).items():
+            found.update((name, *parameter.aliases))
+    return found
 
 
 def _for_trainer(run: Run, program: str) -> str:

@@ -413,6 +413,8 @@ def _graphs() -> Iterator[Case]:
     yield from of(
         item, ADVISED, {"disable_cuda_graph": True}, "disable", fronts="flags yaml python"
     )
+    full = {"disable_cuda_graph": True, "mem_fraction_static": 0.97}
+    yield from of(item, OFF, full, "disable")
     small = {"max_running_requests": 128, "cuda_graph_max_bs_decode": 16}
     yield from of(item, PARTLY, small, "16", "128")
     apart = {"disaggregation_mode": "prefill"}

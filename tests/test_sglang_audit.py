@@ -8,7 +8,7 @@ from typing import Optional
 
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case, Files
-from audit_cases_sglang import CASES, H200, LATENT, ONE, flags, sampled
+from audit_cases_sglang import CASES, H200, LARGE, LATENT, ONE, SMALL, flags, sampled
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -16,6 +16,7 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.audits import audit_of
+from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
 AUDIT = audit_of("sglang")
@@ -201,3 +202,28 @@ def test_a_server_of_images_is_no_server_of_tokens(tmp_path: Path) -> None:
     scored = audited(tmp_path, files)
     statuses = {item.status for category in scored.categories for item in category.items}
     assert statuses == {NA}
+
+
+@pytest.mark.parametrize(("pin", "offered"), [("0.3.6.post3", False), ("0.5.3", True), ("", True)])
+def test_templates_are_offered_for_the_release_at_hand(
+    pin: str, offered: bool, tmp_path: Path
+) -> None:
+    run = runs_of(tmp_path, flags({"tp_size": 8}, model=LATENT, pin=pin))[0]
+    titles = [scenario.title.en for scenario in scenarios(run, "sglang")]
+    assert any("one 80 GB card" in title for title in titles)
+    assert any("expert parallelism" in title for title in titles) is offered
+    assert titles[0].startswith("DeepSeek-V3") is offered
+
+
+@pytest.mark.parametrize(
+    ("files", "start"),
+    [
+        (flags({}, gpus=ONE), "Serving an 8"),
+        (flags({"tp_size": 4}, model=LARGE, gpus="gres=gpu:a100-80g:4"), "Serving a 70"),
+        (flags({"tp_size": 8}, model=LARGE), "Serving a 70"),
+        (flags({}, model="Qwen/Qwen3-8B-AWQ", gpus=SMALL), "Serving an 8"),
+    ],
+)
+def test_the_nearest_template_comes_first(files: Files, start: str, tmp_path: Path) -> None:
+    found = scenarios(runs_of(tmp_path, files)[0], "sglang")
+    assert found[0].title.en.startswith(start)

@@ -25,6 +25,8 @@ from flake8_gpu_training.language import Text
 
 _LENT, _TO_LEND = 0.75, 0.6
 """A colocated engine's share that leaves little to the training, and one that leaves enough."""
+_FULL = 0.93
+"""A static share beside which nothing is left that graphs could take."""
 
 
 # --- graphs and compilation --------------------------------------------------------------------
@@ -72,6 +74,15 @@ def decode_graphs(engine: Engine) -> Judgement:
 
 def _graphs_again(engine: Engine, switch: Setting, instead: dict[str, object]) -> Judgement:
     lends = engine.mode in (Mode.RLHF_COLOCATE, Mode.OFFLINE)
+    share = number(engine.option("mem_fraction_static").value)
+    if share is not None and share > _FULL:
+        return off(
+            Text(
+                f"静态显存占 {share:.0%}，余下的不够捕获 CUDA Graph",
+                f"{share:.0%} of the memory is static, which leaves none for graphs",
+            ),
+            switch,
+        )
     return propose_without(
         engine,
         switch,
