@@ -221,3 +221,19 @@ def test_a_flag_is_dropped_from_the_script_that_starts_a_framework(tmp_path: Pat
     (edit,) = change.edits
     assert (edit.location.path, edit.location.line) == ("train.sh", 3)
     assert (edit.old, edit.new) == ("--vllm.enforce_eager", "")
+
+
+def test_a_script_for_other_processors_is_not_advised(tmp_path: Path) -> None:
+    script = "vllm serve Qwen/Qwen3-8B --enforce-eager\n"
+    case = Case("cuda-graph", NA, "flags", {"scripts/serve_npu.sh": script})
+    item, _ = judged(tmp_path, case)
+    assert item.status is NA
+
+
+def test_a_driver_of_ray_is_no_single_gpu(tmp_path: Path) -> None:
+    script = (
+        "python -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path Qwen/Qwen3-8B "
+        "--vllm.num_engines 4 --vllm.tensor_parallel_size 2\n"
+    )
+    item, _ = judged(tmp_path, Case("pipeline-parallel", OFF, "flags", {"train.sh": script}))
+    assert item.status is OFF

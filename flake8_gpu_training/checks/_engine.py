@@ -54,6 +54,7 @@ _TINY = re.compile(r"(?i)opt-125m|opt-350m|(?:^|[/_-])(?:tiny|dummy|test)(?:[/_-
 _FOREIGN_GPU = re.compile(r"(?i)^(?:mi\d|ascend|910|gaudi|tpu)")
 _FOREIGN_NAMES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
 _FOREIGN_PREFIXES = ("ASCEND_", "NPU_", "HABANA_", "PT_HPU_", "VLLM_ROCM_", "VLLM_CPU_")
+_FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_-])(?:npu|ascend|rocm|hpu|gaudi|xpu)(?=[/_.-]|$)")
 _FOREIGN_DEVICES = frozenset({"cpu", "tpu", "xpu", "hpu", "neuron", "npu"})
 
 
@@ -111,6 +112,8 @@ def is_foreign(run: Run) -> bool:
     if device is not None and str(device.value).lower() in _FOREIGN_DEVICES:
         return True
     if any(n in _FOREIGN_NAMES or n.startswith(_FOREIGN_PREFIXES) for n in run.environment):
+        return True
+    if run.hardware.gpu is None and _FOREIGN_SCRIPT.search(run.location.path):
         return True
     return _FOREIGN_GPU.match(run.hardware.gpu or "") is not None
 

@@ -53,8 +53,11 @@ def visible(engine: Engine) -> Optional[int]:
 
 
 def _gpus(engine: Engine) -> Optional[int]:
-    """GPUs in sight, for what applies to several only."""
-    return visible(engine) or engine.run.hardware.gpus
+    """GPUs in sight, for what applies to several only; a driver of Ray sees none of its own."""
+    count = visible(engine) or engine.run.hardware.gpus
+    spread = _above_one(_size(engine, "tensor_parallel_size"))
+    by_ray = engine.host is not None and engine.host.id in ("openrlhf", "verl")
+    return None if count == 1 and (spread or by_ray) else count
 
 
 def _idle(engine: Engine) -> Optional[tuple[int, int]]:
