@@ -179,6 +179,85 @@ def test_a_loader_of_another_loop_has_not_the_batch_of_the_run(
     assert _value(run, "micro_batch_size") == size
 
 
+_SCORES = """\
+import torch
+from torch.utils.data import DataLoader
+
+
+def score(model, {DATA}):
+    rows = DataLoader({DATA}, batch_size=256)
+    return [model(row).mean().item() for row in rows]
+"""
+_STREAM = """\
+import torch
+from {MODULE} import score
+from stream import batches
+
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for images in batches(64):
+    optimizer.zero_grad()
+    model(images).mean().backward()
+    optimizer.step()
+score(model, range(100))
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "data", "size"),
+    [
+        ("fid", "test_set", "unknown"),
+        ("fid", "valset", "unknown"),
+        ("evaluate", "rows_of_all", "unknown"),
+        ("linear_eval", "train_set", "unknown"),
+    ],
+)
+def test_the_only_loader_may_be_one_of_scores(
+    run_of: MakeRun, module: str, data: str, size: Any
+) -> None:
+    files = {
+        "train.py": _STREAM.replace("{MODULE}", module),
+        f"{module}.py": _SCORES.replace("{DATA}", data),
+    }
+    assert _value(run_of(files, "python train.py"), "micro_batch_size") == size
+
+
+_STATISTICS = """\
+import torch
+from torch.utils.data import DataLoader
+from stream import batches
+
+model = torch.nn.Linear(4, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+rows = DataLoader({DATA}, batch_size=256)
+for row in rows:
+    {BODY}
+for images in {BATCHES}:
+    optimizer.zero_grad()
+    model(images).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "body", "batches", "size"),
+    [
+        ("data", "print(row.mean())", "batches(64)", "unknown"),
+        ("data", "print(row.mean())", "rows", 256),
+        ("range(9)", "print(row.mean())", "rows", 256),
+        ("values", "print(row.mean())", "rows", 256),
+        ("train_test_split", "print(row.mean())", "rows", 256),
+        ("test_split", "print(row.mean())", "rows", "unknown"),
+    ],
+)
+def test_a_loop_that_only_looks_at_the_data_does_not_train(
+    run_of: MakeRun, data: str, body: str, batches: str, size: Any
+) -> None:
+    text = _STATISTICS.replace("{DATA}", data).replace("{BODY}", body)
+    text = text.replace("{BATCHES}", batches)
+    assert _value(run_of({"train_it.py": text}, "python train_it.py"), "micro_batch_size") == size
+
+
 _PARTS = """\
 import torch
 from torch.utils.data import DataLoader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
@@ -36,7 +37,9 @@ def training_loaders(run: Run) -> list[Call]:
     loaders = [
         call
         for call in calls
-        if call.method in ("DataLoader", "StatefulDataLoader") and not is_evaluation(call)
+        if call.method in ("DataLoader", "StatefulDataLoader")
+        and not is_evaluation(call)
+        and not _measures(run, call)
     ]
     trained = {
         loop.iterable for file in run.python for loop in file.loops if loop.trains and loop.iterable
@@ -47,11 +50,51 @@ def training_loaders(run: Run) -> list[Call]:
     return chosen or loaders
 
 
-def _trains_otherwise(run: Run, loaders: list[Call]) -> bool:
-    """Whether a loop goes backward on what it does not take from ``loaders``."""
+_MEASURES = r"val|valid|validat\w*|test|testing|eval\w*"
+_DATA_TO_MEASURE = re.compile(
+    rf"(?i)(?:^|[._\[\"'])(?:{_MEASURES})(?:set|ds|data|dataset|split)?(?=[._\]\"']|$)"
+)
+_FILE_TO_MEASURE = re.compile(rf"(?i)(?:^|[_-])(?:{_MEASURES}|infer\w*|predict\w*)[_.-]")
+_NAME = re.compile(r"[\w.\[\]\"']+")
+
+
+def _measures(run: Run, loader: Call) -> bool:
+    """Whether a loader is one of evaluation by its data, or by a file beside the script."""
+    dataset = argument_of(loader, "dataset", position=0)
+    text = dataset.text if dataset is not None and _NAME.fullmatch(dataset.text) else ""
+    if _DATA_TO_MEASURE.search(text) and "train" not in f"{loader.assigned_to} {text}".lower():
+        return True
+    path = loader.location.path
+    name = posixpath.basename(path).lower()
+    beside = path != run.python[0].path and "train" not in name
+    return beside and _FILE_TO_MEASURE.search(name) is not None
+
+
+def _is_of_another_loop(run: Run, loader: Call) -> bool:
+    """Whether the loop over a loader does not go backward, and one over something else does."""
+    path, name = loader.location.path, loader.assigned_to
+    over = [
+        loop
+        for file in run.python
+        for loop in file.loops
+        if file.path == path and loop.iterable == name
+    ]
+    if not name or not over or any(loop.trains for loop in over):
+        return False
+    # A loop that counts may be the inner one of a step.
+    return _trains_otherwise(run, [loader], ("range(",))
+
+
+def _trains_otherwise(run: Run, loaders: list[Call], aside: tuple[str, ...] = ()) -> bool:
+    """Whether a loop goes backward on what it does not take from ``loaders``.
+
+    Loops that begin as in ``aside``, and those without an end, count only where it is empty.
+    """
     names = {call.assigned_to for call in loaders}
     return any(
-        call.loop is not None and names.isdisjoint(_iterables(call.loop))
+        call.loop is not None
+        and names.isdisjoint(over := set(_iterables(call.loop)))
+        and (not aside or any(each and not each.startswith(aside) for each in over))
         for file in run.python
         for call in file.calls
         if call.method in ("backward", "manual_backward")
@@ -182,6 +225,9 @@ def loading(run: Run) -> dict[str, Setting]:
         if size.text.strip() == "1" and _may_be_batches(run, loaders[0]):
             reason = "its items may be batches of their own"
             size = dataclasses.replace(size, value=Unknown(reason, (1,)))
+        if _is_of_another_loop(run, loaders[0]):
+            reason = f"the loop over {loaders[0].assigned_to} does not go backward"
+            size = dataclasses.replace(size, value=Unknown(reason, (size.value,)))
         found["micro_batch_size"] = given_by("micro_batch_size", size.value, loaders[0], size)
     return found
 
