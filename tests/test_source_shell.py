@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 import pytest
 
 from flake8_gpu_training.facts import (
@@ -609,3 +611,20 @@ def test_a_branch_that_the_environment_may_switch_on_yields_its_commands():
         "swift sft --tuner_type lora --out $OUT",
     ]
     assert [command.conditional for command in commands] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("abc", ["serve", "--port", "--number", "1"]),
+        ('"$ELSEWHERE"', ["serve", "--port", "--number", "1"]),
+        ("$ELSEWHERE", ["serve", "--port", None, "--number", None]),  # it may be several words
+    ],
+)
+def test_an_unknown_word_may_be_the_arguments_that_seem_missing(
+    argument: str, words: list[Optional[str]]
+) -> None:
+    text = f"run() {{\n  serve --port $2 --number $#\n}}\nrun {argument}\n"
+    (command,) = (made for made in read(text).commands if made.name == "serve")
+    values = [word.value for word in command.words]
+    assert [None if isinstance(value, Unknown) else value for value in values] == words

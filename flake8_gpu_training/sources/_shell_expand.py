@@ -47,6 +47,8 @@ class State:
         """Empty while statements run; else ``continue``, ``break``, ``return`` or ``exit``."""
         self.exports_all = False
         self.positional: Optional[tuple[Value, ...]] = None
+        self.may_have_more = False
+        """Whether an argument may be several: it is not known and not quoted."""
         self.locals: Optional[dict[str, Optional[Variable]]] = None
         self.option_index = (0, 0)
         """Where ``getopts`` goes on: argument and letter."""
@@ -67,10 +69,16 @@ class State:
         self.dead = other.dead
         self.exports_all = other.exports_all
         self.positional = other.positional
+        self.may_have_more = other.may_have_more
         self.option_index = other.option_index
         self.has_unread = other.has_unread
         self.locals = None if other.locals is None else dict(other.locals)
         self._environment = other._environment
+
+    def take(self, arguments: Sequence[Field]) -> None:
+        """Begin with the arguments of a call."""
+        self.positional = tuple(field.value for field in arguments)
+        self.may_have_more = any(field.word().splits for field in arguments)
 
     def set(self, name: str, variable: Optional[Variable]) -> None:
         """Set or (None) unset a variable."""
@@ -115,6 +123,7 @@ class State:
             self.directory = "$PWD"
         if any(branch.positional != first.positional for branch in alive):
             self.positional = None
+        self.may_have_more = any(branch.may_have_more for branch in alive)
 
 
 def _is_schedulers(name: str, variable: Variable) -> bool:
@@ -326,7 +335,9 @@ class Expander:
             return None if state.positional is None else list(state.positional)
         if name == "#":
             count = state.positional
-            return None if count is None else [self._derived(str(len(count)), part.offset)]
+            if count is None or state.may_have_more:
+                return None
+            return [self._derived(str(len(count)), part.offset)]
         if name.isdigit():
             return self._argument_value(int(name[:4]), part)
         variable = state.variables.get(name)
@@ -378,7 +389,7 @@ class Expander:
             return None
         if number <= len(positional):
             return [positional[number - 1]]
-        return [()]
+        return None if self._state.may_have_more else [()]
 
     def _parameter(self, part: Parameter) -> list[Value]:
         if not part.name or (part.indirect and part.index):

@@ -672,8 +672,8 @@ class Interpreter:
             return
         function, defined = self._functions[name]
         state = self.state
-        saved = (state.positional, state.locals)
-        state.positional = tuple(field.value for field in fields[1:])
+        saved = (state.positional, state.may_have_more, state.locals)
+        state.take(fields[1:])
         state.locals = {}
         restored: dict[str, Optional[Variable]] = {key: state.variables.get(key) for key in prefix}
         for key, variable in prefix.items():
@@ -688,7 +688,7 @@ class Interpreter:
         restored.update(state.locals or {})
         for key, before in restored.items():
             state.set(key, before)
-        state.positional, state.locals = saved
+        state.positional, state.may_have_more, state.locals = saved
         if state.dead != "exit":
             state.dead = ""
 
@@ -727,7 +727,7 @@ class Interpreter:
             return False
         saved, functions = self.state, self._functions
         self.state, self._functions = self._inherited(saved, prefix), {}
-        self.state.positional = tuple(field.value for field in fields[at + 1 :])
+        self.state.take(fields[at + 1 :])
         if submission is not None:
             self._submit(words[at], submission)
         wrapper = tuple(field.word() for field in fields)
@@ -1059,16 +1059,16 @@ def _source_file(
             fields[1].word().raw
         )
         return
-    saved = self.state.positional
+    saved = (self.state.positional, self.state.may_have_more)
     if len(fields) > 2:
-        self.state.positional = tuple(field.value for field in fields[2:])
+        self.state.take(fields[2:])
     done = self._include(fields[1].text, context)
     if not done:
         _leave_unread(self, fields[1].text)
     if not done and not _OF_THE_SHELL.search(fields[1].text):
         self.state.has_unread = True
     if len(fields) > 2:
-        self.state.positional = saved
+        self.state.positional, self.state.may_have_more = saved
     if done and self.state.dead == "return":
         self.state.dead = ""
 
@@ -1090,7 +1090,7 @@ def _set_options(
     texts = [field.text for field in fields[1:]]
     if "--" in texts:
         at = texts.index("--")
-        self.state.positional = tuple(field.value for field in fields[at + 2 :])
+        self.state.take(fields[at + 2 :])
     if "-a" in texts or "allexport" in texts:
         self.state.exports_all = True
     if "+a" in texts:
