@@ -195,6 +195,7 @@ class _View(RunWords):
             "code": code,
             "fence": fence,
             "change_fence": change_fence,
+            "own_patch": self.own_patch,
             "number": number,
             "percent": percent,
             "sentence": self.sentence,
@@ -461,9 +462,12 @@ class _View(RunWords):
         return f"{self._quoted(evidence)}{self.t(f'（{place}）', f' ({place})')}"
 
     def _quoted(self, evidence: Evidence) -> str:
-        """What stands at a place, as written; in Chinese, a sentence about it in Chinese."""
-        said = evidence.said.zh if evidence.said is not None else chinese_note(evidence.text)
-        return cell(said) if said and self.lang == "zh" else code(evidence.text)
+        """What stands at a place, as written; a sentence about it in the report's language."""
+        said = evidence.said
+        if said is not None and (said.zh != said.en or self.lang == "zh"):
+            return cell(self.say(said))
+        note = chinese_note(evidence.text)
+        return cell(note) if note and self.lang == "zh" else code(evidence.text)
 
     def advice_of(self, item: ScoredItem) -> str:
         """What to do about an item, as a table cell."""
@@ -482,14 +486,25 @@ class _View(RunWords):
 
     def place_of(self, entry: Recommendation) -> str:
         """Where the change goes, in parentheses."""
-        places = sorted({place_text(p, self.lang) for p in entry.places})
-        if not places:
+        places = sorted(set(entry.places), key=lambda place: (place.path, place.line))
+        named = list(dict.fromkeys(place_text(place, self.lang) for place in places))
+        if not named:
             return ""
-        shown = self.t("、", ", ").join(code(place) for place in places[:_LISTED_PLACES])
-        if len(places) > _LISTED_PLACES:
-            more = len(places) - _LISTED_PLACES
-            shown += self.t(f" 等 {len(places)} 处", f" and {more} more")
+        shown = self._together(named[:_LISTED_PLACES])
+        if len(named) > _LISTED_PLACES:
+            more = len(named) - _LISTED_PLACES
+            shown += self.t(f" 等 {len(named)} 处", f" and {more} more")
         return self.t(f"（{shown}）", f" ({shown})")
+
+    def _together(self, places: Sequence[str]) -> str:
+        """Places in code, those in the same file by their line alone."""
+        shown, path = [], ""
+        for place in places:
+            here, colon, line = place.rpartition(":")
+            same = colon and here == path and line.isdigit()
+            shown.append(code(f":{line}" if same else place))
+            path = here
+        return self.t("、", ", ").join(shown)
 
     def current_of(self, entry: Recommendation) -> str:
         """The current state with its evidence."""
@@ -511,6 +526,11 @@ class _View(RunWords):
         mark = _COMMENT.get(ending, "#")
         text = "\n".join(f"{mark} {p}\n{line}" for p, line in quoted[:_LISTED_PLACES])
         return fence(text, _LANGUAGE.get(ending, "text"))
+
+    def own_patch(self, entry: Recommendation) -> str:
+        """The patch of a recommendation that changes several things; "" for another."""
+        texts = {f.change.text for f in entry.findings if f.change is not None}
+        return self.report.patches.get(entry.rank, "") if len(texts) > 1 else ""
 
     def sentence(self, text: str) -> str:
         """``text`` ended by a full stop and, in English, begun with a capital."""
@@ -689,7 +709,8 @@ def _command(report: Report) -> str:
 
 def _written(change: Optional[Change]) -> str:
     """A change on one line; "" for one that is long, a block, or words instead of code."""
-    if change is None or is_prose(change.text) or ":\n" in change.text:
+    is_shown = change is not None and change.language != "diff"
+    if change is None or not is_shown or is_prose(change.text) or ":\n" in change.text:
         return ""
     lines = [line.strip().rstrip("\\,").rstrip() for line in change.text.splitlines()]
     separator = " " if change.language == "bash" else ", "

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from checks_support import findings, runs_alone, runs_of
 
+from flake8_gpu_training.patches import unified_diff
+
 TRAINER = """\
 from transformers import TrainingArguments, Trainer
 
@@ -166,6 +168,65 @@ def test_a_pinned_version_that_still_has_a_name() -> None:
 def test_a_pinned_version_that_has_a_name_not_yet() -> None:
     (found,) = of_trainer('eval_strategy="epoch"', transformers="4.38.2")
     assert found.startswith("GPU007 install transformers>=4.41.2 or drop eval_strategy")
+
+
+ROLLOUT = """\
+swift rlhf \\
+    --rlhf_type grpo \\
+    --model Qwen/Qwen2.5-7B-Instruct \\
+    --train_type lora \\
+    --dataset AI-MO/NuminaMath-TIR \\
+    {}--num_infer_workers 8 \\
+    --gc_collect_after_offload true \\
+    --output_dir out
+"""
+
+
+def of_rollout(root: Path, engine: str) -> tuple[list[str], str]:
+    """Messages on the old names of a run that samples, and the patch that mends them."""
+    runs = runs_of(root, {"train.sh": ROLLOUT.format(engine)})
+    found = findings(runs, "GPU007")
+    changes = [entry.change for entry in found if entry.change is not None]
+    return [entry.message for entry in found], unified_diff(root, changes)
+
+
+def test_names_of_several_releases_ask_for_the_one_that_has_them_all(tmp_path: Path) -> None:
+    told, _ = of_rollout(tmp_path, "")
+    assert len(told) == 3
+    assert all(", or pin ms-swift<3.6: " in message for message in told)
+
+
+def test_a_dropped_flag_is_taken_out_with_its_value(tmp_path: Path) -> None:
+    _, patch = of_rollout(tmp_path, "")
+    gone = [line for line in patch.splitlines() if line.startswith("-  ")]
+    assert gone == [
+        "-    --train_type lora \\",
+        "-    --num_infer_workers 8 \\",
+        "-    --gc_collect_after_offload true \\",
+    ]
+    assert [x for x in patch.splitlines() if x.startswith("+ ")] == ["+    --tuner_type lora \\"]
+
+
+def test_the_last_flag_of_a_command_is_left_to_the_user(tmp_path: Path) -> None:
+    flags = "--num_infer_workers 8"
+    runs = runs_of(tmp_path, {"train.sh": SWIFT.format(flags).replace("sft", "rlhf")})
+    (found,) = findings(runs, "GPU007")
+    assert found.change is not None
+    assert (found.change.text, found.change.edits) == ("- --num_infer_workers 8", ())
+
+
+def test_workers_of_a_sampling_engine_become_its_mode(tmp_path: Path) -> None:
+    told, patch = of_rollout(tmp_path, "--use_vllm true \\\n    ")
+    assert any(message.startswith("write --vllm_mode colocate") for message in told)
+    assert "+    --vllm_mode colocate \\" in patch.splitlines()
+
+
+def test_a_mode_that_is_given_is_not_written_again(tmp_path: Path) -> None:
+    told, patch = of_rollout(
+        tmp_path, "--use_vllm true --vllm_server_host 127.0.0.1 --vllm_mode server \\\n    "
+    )
+    assert any(message.startswith("drop --num_infer_workers") for message in told)
+    assert "colocate" not in patch
 
 
 def test_without_a_pin_the_message_offers_one(tmp_path: Path) -> None:

@@ -279,3 +279,26 @@ def test_every_report_of_a_run_that_cannot_start_opens_with_why(tmp_path: Path, 
     for name in (MAIN, GENERAL, "v0_llamafactory-optimization-report.md"):
         text = (output / name).read_text(encoding="utf-8")
         assert ("Fix first" in text) is bool(bits), name
+
+
+_OLD_NAMES = """\
+swift sft \\
+    --model Qwen/Qwen2.5-7B-Instruct \\
+    --train_type lora \\
+    --dataset data/train.jsonl \\
+    --lora_dropout_p 0.05 \\
+    --output_dir out
+"""
+
+
+def test_what_several_places_need_is_told_of_each(tmp_path: Path) -> None:
+    (tmp_path / "train.sh").write_text(_OLD_NAMES, encoding="utf-8")
+    main([str(tmp_path), "--quiet", "--lang", "en", "--output-dir", str(tmp_path / "out")])
+    text = (tmp_path / "out" / "static-analysis-report.md").read_text(encoding="utf-8")
+    assert (
+        "write --tuner_type instead of --train_type; "
+        "write --lora_dropout instead of --lora_dropout_p; or pin ms-swift<" in text
+    )
+    assert "(`train.sh:3`, `:5`)" in text
+    assert "+    --lora_dropout 0.05 \\" in text
+    assert "no release is pinned: the run fails at start where this one is installed" in text

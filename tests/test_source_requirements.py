@@ -315,3 +315,17 @@ def test_a_table_of_requirements_is_looked_up_in_setup_py() -> None:
     )
     found = read_requirements(text.encode(), "setup.py").requirements
     assert [(item.name, item.version) for item in found] == [("trl", "0.18.0"), ("torch", "")]
+
+
+def test_pip_freeze_tells_the_version_of_an_editable_install_in_a_comment():
+    text = """\
+# Editable install with no version control (ms_swift==3.7.0.dev0)
+-e /home/user/ms-swift
+# Editable Git install with no remote (trl==0.19.1)
+-e /home/user/trl
+# we tried vllm (vllm==0.6.3)
+"""
+    assert read(text) == {
+        "ms-swift": ("==3.7.0.dev0", "3.7.0.dev0"),
+        "trl": ("==0.19.1", "0.19.1"),
+    }

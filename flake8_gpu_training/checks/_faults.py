@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Callable, Optional
 
@@ -11,6 +11,7 @@ from flake8_gpu_training.checks.base import (
     Change,
     Evidence,
     Finding,
+    Impact,
     Judgement,
     Priority,
     Status,
@@ -24,7 +25,7 @@ from flake8_gpu_training.runs.model import Run, RunKind
 class Fault:
     """One mistake: where, the instruction that mends it, and both for the reports.
 
-    ``priority`` is the check's own unless given.
+    ``priority`` and ``impact`` are the check's own unless given.
     """
 
     location: Location
@@ -33,6 +34,7 @@ class Fault:
     action: Text
     change: Optional[Change] = None
     priority: Optional[Priority] = None
+    impact: Optional[Impact] = None
 
     @property
     def rank(self) -> int:
@@ -61,9 +63,37 @@ def judge_of(find: Finder, training: bool = False) -> Callable[[Run], Judgement]
                 for f in faults
             ),
             current=first.current,
-            action=first.action,
+            action=_joined(dict.fromkeys(f.action for f in (first, *faults))),
             change=next((f.change for f in faults if f.change is not None), None),
             priority=first.priority,
+            impact=first.impact,
         )
 
     return judge
+
+
+FAILS_IF_NEWEST = Impact(
+    note=Text(
+        "未固定版本：安装到这一版本时启动失败，请先确认实际安装的版本",
+        "no release is pinned: the run fails at start where this one is installed, so look "
+        "first which one is",
+    )
+)
+_TOLD = 4
+
+
+def _joined(actions: Iterable[Text]) -> Text:
+    """What mends the faults, in a sentence; an alternative that all have is said once."""
+    told = list(actions)
+    more = len(told) - _TOLD
+    zh = _listed([text.zh for text in told[:_TOLD]], "，或", "；")
+    en = _listed([text.en for text in told[:_TOLD]], ", or ", "; ")
+    return Text(f"{zh}；等 {more} 项", f"{en}; and {more} more") if more > 0 else Text(zh, en)
+
+
+def _listed(actions: Sequence[str], alternative: str, separator: str) -> str:
+    split = [action.rpartition(alternative) for action in actions]
+    heads, tails = [head for head, _, _ in split], {tail for _, _, tail in split}
+    if len(actions) < 2 or len(tails) > 1 or not all(heads):
+        return separator.join(actions)
+    return separator.join([*heads, f"{alternative.lstrip('，, ')}{tails.pop()}"])

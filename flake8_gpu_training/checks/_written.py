@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit, Priority
-from flake8_gpu_training.facts import Argument, Call, Location, Origin, Setting, Unknown, known
+from flake8_gpu_training.facts import (
+    Argument,
+    Call,
+    Command,
+    Location,
+    Origin,
+    Setting,
+    Unknown,
+    known,
+)
 from flake8_gpu_training.frameworks import accelerate_sections, deepspeed_sections
 from flake8_gpu_training.frameworks.accepted import (
     Accepted,
@@ -409,6 +418,30 @@ def renaming(written: Written, ours: Mapping[str, Any]) -> Optional[Change]:
     if not edits or (written.is_key and not written.location.path.endswith(_EDITED)):
         return Change(language, text)
     return Change(language, text, tuple(edits))
+
+
+def dropping(written: Written, command: Optional[Command]) -> Optional[Change]:
+    """The change that takes a flag with its value out of ``command``; the last one stays."""
+    words = command.words if command is not None else ()
+    places = [word.location for word in words]
+    if not written.is_flag or written.location not in places:
+        return None
+    first = places.index(written.location)
+    ends = (i for i in range(first + 1, len(words)) if words[i].text.startswith("--"))
+    follower = next(ends, None)
+    value, text = written.setting.value_location, written.setting.text
+    stated = f"{written.raw} {text}" if value is not None and text else written.raw
+    shown = Change("diff", f"- {stated}")
+    if follower is None or follower - first > 2 or words[first].text != written.raw:
+        return shown
+    after, here = places[follower], written.location
+    if after.line == here.line:
+        gap = " "
+    elif after.line == here.line + 1:
+        gap = " \\\n" + " " * (after.column - 1)
+    else:
+        return shown
+    return Change("diff", shown.text, (Edit(here, stated + gap, ""),))
 
 
 def _is_quoted(written: Written) -> bool:

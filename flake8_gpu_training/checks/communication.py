@@ -303,6 +303,17 @@ _UNUSED = "find_unused_parameters"
 # What takes the keyword: DDP itself, and what Lightning, Accelerate and ColossalAI pass to it.
 _SEARCHERS = (_DDP, ".DDPStrategy", ".DistributedDataParallelKwargs", ".TorchDDPPlugin")
 
+_SEARCH_NO_MORE = Text(
+    "每一步所有参数都有梯度时，去掉该选项",
+    "drop it where every parameter gets a gradient in each step",
+)
+# Left out, it follows activation checkpointing (transformers trainer.py, _wrap_model).
+_SEARCH_OFF = Text(
+    "每一步所有参数都有梯度时设为 false；仅删除该参数，未开激活重计算的 Trainer 仍会查找",
+    "set it to false where every parameter gets a gradient in each step; without it, a Trainer "
+    "that does not checkpoint activations searches all the same",
+)
+
 
 @of_training(alone=True)
 def _unused_parameters(run: Run) -> Judgement:
@@ -318,7 +329,7 @@ def _unused_parameters(run: Run) -> Judgement:
         "DDP walks the autograd graph in every step to look for them; "
         "keep it only if some parameters get no gradient",
         Text("find_unused_parameters=True", "find_unused_parameters=True"),
-        Text("确认没有未用参数后去掉该选项", "drop it unless parameters stay unused"),
+        _SEARCH_NO_MORE if call is not None else _SEARCH_OFF,
         snippet=_searching_no_more(run, call) or _named_strategy(run),
         practices=None if call is not None else {_UNUSED: False},
         at=setting,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional
 
-from flake8_gpu_training.checks._faults import Fault, judge_of
+from flake8_gpu_training.checks._faults import FAILS_IF_NEWEST, Fault, judge_of
 from flake8_gpu_training.checks._numbers import unread
 from flake8_gpu_training.checks._written import (
     PLACEHOLDER,
     Use,
     Written,
     alike,
+    dropping,
     renaming,
     uses,
     value_text,
@@ -320,11 +321,33 @@ def _ours(run: Run, one: _Unknown) -> Mapping[str, Any]:
 
 
 def _renamed_settings(run: Run) -> Iterator[Fault]:
-    for one in _unknown(run):
+    found = tuple(_unknown(run))
+    limits = _limits(found)
+    for one in found:
         if one.history is not None and not one.history.is_former:
             yield _too_new(one, one.history)
         elif one.history is not None or one.former is not None:
-            yield _too_old(one)
+            yield _too_old(one, run, limits)
+
+
+def _limits(found: Iterable[_Unknown]) -> Mapping[str, str]:
+    """The release below which each distribution has all names that it dropped."""
+    limits: dict[str, str] = {}
+    for one in found:
+        part, last = _last(one)
+        if not last or (one.history is not None and not one.history.is_former):
+            continue
+        here, limit = part.distribution, _after(part, last)
+        if here not in limits or parsed(limit) < parsed(limits[here]):
+            limits[here] = limit
+    return limits
+
+
+def _last(one: _Unknown) -> tuple[Part, str]:
+    """Whose name it was, and the last release that had it."""
+    if one.history is not None:
+        return one.history.part, one.history.last
+    return one.use.accepted.parts[0], one.former.until if one.former is not None else ""
 
 
 def _too_new(one: _Unknown, history: History) -> Fault:
@@ -344,24 +367,21 @@ def _too_new(one: _Unknown, history: History) -> Fault:
     )
 
 
-def _too_old(one: _Unknown) -> Fault:
-    name = one.written.name
-    part = one.history.part if one.history is not None else one.use.accepted.parts[0]
-    last = one.history.last if one.history is not None else ""
-    if not last and one.former is not None:
-        last = one.former.until
+def _too_old(one: _Unknown, run: Run, limits: Mapping[str, str]) -> Fault:
+    name, (part, last) = one.written.name, _last(one)
     ours = _instead(one)
-    change = renaming(one.written, ours) if ours else None
+    if ours:
+        change = renaming(one.written, ours)
+    else:
+        change = None if one.moving is not None else dropping(one.written, run.command)
     dropped = one.written.typed(name)
-    mend = f"write {_told(one.written, ours)}" if ours else f"drop {dropped}"
-    action = f"改为 {_told(one.written, ours)}" if ours else f"删除 {dropped}"
-    if not ours and one.moving is not None:
-        mend, action = one.moving.en, one.moving.zh
-    elif not ours and one.former is not None and one.former.advice:
-        mend += f" ({one.former.advice})"
+    mend, action = _mend(one, dropped, ours)
     pinned = part.at_hand.pinned
+    is_certain = one.history.certain if one.history is not None else pinned
     if not pinned:
-        mend += f", or pin {part.distribution}<{_after(part, last)}"
+        limit = f"{part.distribution}<{limits.get(part.distribution) or _after(part, last)}"
+        mend += f", or pin {limit}"
+        action = Text(f"{action.zh}，或固定 {limit}", f"{action.en}, or pin {limit}")
     why = f"{part.title} no longer has {name} (the last was {last}), and {one.use.refuses}"
     if not pinned:
         why = (
@@ -372,10 +392,23 @@ def _too_old(one: _Unknown) -> Fault:
         one.written.location,
         f"{mend}: {why}",
         Text(f"{part.title} 已无参数 {name}（最后为 {last}）", f"{part.title} dropped {name}"),
-        Text(action, mend),
+        action,
         change,
-        _priority(one.use, one.history.certain if one.history is not None else pinned),
+        _priority(one.use, is_certain),
+        None if is_certain or one.use.priority is not None else FAILS_IF_NEWEST,
     )
+
+
+def _mend(one: _Unknown, dropped: str, ours: Mapping[str, Any]) -> tuple[str, Text]:
+    """What to write instead: for the linter's line, and with the old name for a report."""
+    if ours:
+        new = _told(one.written, ours)
+        return f"write {new}", Text(f"{dropped} 改为 {new}", f"write {new} instead of {dropped}")
+    if one.moving is not None:
+        return one.moving.en, one.moving
+    advice = one.former.advice if one.former is not None else ""
+    mend = f"drop {dropped}" + (f" ({advice})" if advice else "")
+    return mend, Text(f"删除 {dropped}", mend)
 
 
 def _priority(use: Use, is_certain: bool) -> Priority:
@@ -400,9 +433,12 @@ def _instead(one: _Unknown) -> Mapping[str, Any]:
     """The parameters that take a former one's place, where the version at hand has them."""
     if one.former is None:
         return {}
-    value = one.written.setting.value
-    if one.former.name:
-        written: Mapping[str, Any] = {one.former.name: value}
+    value, beside = one.written.setting.value, one.former.beside
+    others = {other.name for other in one.use.written}
+    if beside is not None and _is_on(one, beside[0]) and others.isdisjoint(one.former.unless):
+        written: Mapping[str, Any] = beside[1]
+    elif one.former.name:
+        written = {one.former.name: value}
     elif known(value) and isinstance(value, (str, bool, int)):
         written = one.former.values.get(value, {})
     else:
@@ -410,6 +446,12 @@ def _instead(one: _Unknown) -> Mapping[str, Any]:
     accepted = one.use.accepted
     fits = all(accepted.takes(name) and not _is_given(one, name) for name in written)
     return written if fits else {}
+
+
+def _is_on(one: _Unknown, name: str) -> bool:
+    """Whether a switch beside it is written as on."""
+    values = (w.setting.value for w in one.use.written if w.name == name)
+    return any(str(value).lower() == "true" for value in values)
 
 
 def _told(written: Written, ours: Mapping[str, Any]) -> str:

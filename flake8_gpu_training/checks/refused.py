@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.checks._faults import Fault, judge_of
+from flake8_gpu_training.checks._faults import FAILS_IF_NEWEST, Fault, judge_of
 from flake8_gpu_training.checks._written import Use, uses, value_text
 from flake8_gpu_training.checks.base import Change, Check, Example, Impact, Priority
 from flake8_gpu_training.checks.changes import write, write_in_call
@@ -55,13 +55,15 @@ def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> F
     mend, why = (
         Text(text.zh.format_map(words), text.en.format_map(words)) for text in (rule.mend, rule.why)
     )
+    is_certain = _is_certain(rule, part)
     return Fault(
         _place(run, use, rule),
         f"{mend.en}: {why.en}, and {_stop(use, rule, part.title)}",
         why,
         mend,
         _change(run, use, rule.write(options)),
-        None if _is_certain(rule, part) else Priority.MEDIUM,
+        None if is_certain else Priority.MEDIUM,
+        None if is_certain else FAILS_IF_NEWEST,
     )
 
 

@@ -13,7 +13,8 @@ class Former:
     """What became of a parameter.
 
     ``name`` takes its value as it is. ``values``: parameters that say the same as a value of
-    the old one. ``advice``: what to do where no parameter takes its place. ``until``: the last
+    the old one. ``beside``: a switch, and what says the same where that is on, ``unless`` another
+    is given. ``advice``: what to do where no parameter takes its place. ``until``: the last
     minor version that knew it, where the tables do not reach back so far.
     """
 
@@ -21,6 +22,8 @@ class Former:
     values: Mapping[Any, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     advice: str = ""
     until: str = ""
+    beside: Optional[tuple[str, Mapping[str, Any]]] = None
+    unless: tuple[str, ...] = ()
 
 
 def _named(**names: str) -> dict[str, Former]:
@@ -117,7 +120,12 @@ _SWIFT = {
     "quantization_bit": Former("quant_bits", until="2.6"),
     "use_flash_attn": Former(values={True: {"attn_impl": "flash_attn"}}, until="2.6"),
     "ckpt_dir": Former(advice="write adapters, or model for a full checkpoint"),
-    **_dropped("the model runs on the training GPUs (vllm_mode)", "num_infer_workers"),
+    # Until 3.5, as many of them as processes meant vLLM on the training GPUs.
+    "num_infer_workers": Former(
+        advice="vLLM runs on the training GPUs by vllm_mode colocate",
+        beside=("use_vllm", MappingProxyType({"vllm_mode": "colocate"})),
+        unless=("vllm_mode", "vllm_server_host", "vllm_server_base_url"),
+    ),
     **_dropped("the model runs on the training GPUs (vllm_mode)", "vllm_device"),
     "config": Former(advice="write the file right behind the subcommand", until="4.0"),
 }

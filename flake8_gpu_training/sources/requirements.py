@@ -44,6 +44,8 @@ _REPOSITORY = re.compile(
     r"(?:git|hg|svn|bzr)\+\S*?/([\w.-]+?)(?:\.git)?/?(?:@([\w./+-]+))?(?:[#?].*)?$"
 )
 _WHEEL = re.compile(r"([A-Za-z0-9][\w.]*?)-(\d[\w.+!]*?)(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl$")
+# What ``pip freeze`` writes above an editable install that has no address (pip, freeze.py).
+_EDITABLE = re.compile(r"# Editable [^()]*\(([A-Za-z0-9][\w.-]*==[^\s()]+)\):?\s*")
 _RELEASE_TAG = re.compile(r"v?(\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)*)$")
 _CONDA_SPEC = re.compile(
     r"(?:[\w./-]+::)?([A-Za-z0-9_][\w.-]*)(?:\[.*\])?\s*((?:[<>!=~]=?|=)[^\s#]*)?(?:\s+(\S+))?"
@@ -185,7 +187,16 @@ def _requirements_txt(text: str, path: str) -> tuple[_Found, list[Problem]]:
         if len(found) > MAX_REQUIREMENTS:
             message = f"more than {MAX_REQUIREMENTS:,} requirements"
             return found, [Problem(ProblemKind.TOO_LARGE, message, Location(path, number))]
-    return found, []
+    return [*found, *_frozen_editables(text, path)], []
+
+
+def _frozen_editables(text: str, path: str) -> Iterator[Requirement]:
+    """Editable installs whose version only the comment of ``pip freeze`` tells."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        comment = _EDITABLE.fullmatch(line) if len(line) < _MAX_LINE else None
+        stated = requirement(comment.group(1), Location(path, number, 1)) if comment else None
+        if stated is not None:
+            yield stated
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int, int]]:
