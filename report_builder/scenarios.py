@@ -739,12 +739,13 @@ def _same_size(parameters: int, billions: float) -> bool:
 def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     suits = run is not None and _suits(run, entry)
     model = (_model_name(run) if run is not None and suits else None) or entry.model
-    dataset = entry.dataset
-    if run is not None:
-        folder = run.settings.get("train_data_dir")  # VideoX-Fun's own name
-        named = str(folder.value).rstrip("/") if folder is not None and folder.known else None
-        dataset = named or _name(run, "dataset") or dataset
+    dataset, meta = entry.dataset, f"{entry.dataset}/metadata.json"
+    if run is not None and run.framework == "videox_fun":
+        dataset, meta = _folder_and_list(run) or (dataset, meta)
+    elif run is not None:
+        dataset = _name(run, "dataset") or dataset
     values = {
+        "meta": meta,
         "model": model,
         "dataset": dataset,
         "source": _source(dataset),
@@ -755,6 +756,17 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     if run is not None:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
     return Scenario(_title(run, entry, suits), files, _launch(run, entry))
+
+
+def _folder_and_list(run: Run) -> Optional[tuple[str, str]]:
+    """VideoX-Fun's folder of samples, empty for a list of absolute paths, and the list itself."""
+    named = []
+    for setting in map(run.settings.get, ("train_data_dir", "train_data_meta")):
+        value = setting.value if setting is not None and setting.known else None
+        named.append(str(value or "").rstrip("/"))
+    if not any(named) or any(re.search(r"[\s\"'$`\\]", name) for name in named):
+        return None
+    return named[0], named[1] or f"{named[0]}/metadata.json"
 
 
 def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:

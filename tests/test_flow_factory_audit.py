@@ -285,3 +285,53 @@ def test_the_file_that_config_file_names_is_read(tmp_path: Path) -> None:
     assert found["zero"][:2] == (3, "none")
     assert found["fsdp"] == (0, "full_shard", 2)
     assert found["none"][:2] == (0, "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "fsdp", "version"),
+    [
+        ("config/deepspeed/deepspeed_zero1.yaml", 1, "none", None),
+        ("config/deepspeed/deepspeed_zero2.yaml", 2, "none", None),
+        ("../Flow-Factory/config/deepspeed/deepspeed_zero2_offparam.yaml", 2, "none", None),
+        ("config/deepspeed/deepspeed_zero3.yaml", 3, "none", None),
+        ("config/accelerate_configs/fsdp2.yaml", 0, "full_shard", 2),
+        ("config/accelerate_configs/fsdp_full_shard.yaml", 0, "full_shard", 1),
+        ("config/accelerate_configs/fsdp_grad_op_shard.yaml", 0, "shard_grad_op", 1),
+        ("config/accelerate_configs/multi_gpu.yaml", 0, "none", None),
+        ("config/accelerate_configs/multi_node.yaml", None, None, None),
+        ("config/mine.yaml", None, None, None),
+    ],
+)
+def test_bundled_accelerate_files_are_known_by_name(
+    name: str, stage: Any, fsdp: Any, version: Any, tmp_path: Path
+) -> None:
+    run = run_of(tmp_path, by_yaml(Case("", ON, {"config_file": name})))
+    assert (run.value("zero_stage"), run.value("fsdp"), run.value("fsdp_version")) == (
+        stage,
+        fsdp,
+        version,
+    )
+    assert run.value("offload_param") == (
+        None if "zero" not in name else "cpu" if "offparam" in name else "none"
+    )
+
+
+def test_a_bundled_file_in_the_project_is_read_itself(tmp_path: Path) -> None:
+    name = "config/deepspeed/deepspeed_zero2.yaml"
+    files = {name: zero(3)["acc.yaml"]}
+    run = run_of(tmp_path, by_yaml(Case("", ON, {"config_file": name}, files)))
+    assert run.value("zero_stage") == 3
+
+
+def test_an_accelerate_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    case = Case("", ON, {"config_file": "config/mine.yaml"})
+    items = items_of(judge(run_of(tmp_path, by_yaml(case)), all_checks()))
+    text = items["zero2"].current
+    assert "`config_file=config/mine.yaml` (grpo.yaml:" in text.en
+    assert "`config_file=config/mine.yaml`（grpo.yaml:" in text.zh
+
+
+def test_plain_data_parallelism_of_a_bundled_file_needs_no_sync(tmp_path: Path) -> None:
+    settings = {"config_file": "config/accelerate_configs/multi_gpu.yaml", "num_processes": 8}
+    items = items_of(judge(run_of(tmp_path, by_yaml(Case("", ON, settings))), all_checks()))
+    assert items["no-sync"].status is ON

@@ -219,6 +219,32 @@ def test_the_nearest_scenario_of_flow_factory(
     assert titles(scenarios(run, "flow_factory"))[0].startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("folder", "listed", "shown"),
+    [
+        ("data/clips/", "data/list.json", ("data/clips", "data/list.json")),
+        ("data/clips", None, ("data/clips", "data/clips/metadata.json")),
+        ("", "/abs/list.json", ("", "/abs/list.json")),
+        (None, "/abs/list.json", ("", "/abs/list.json")),
+        ("$DATA", "list.json", None),
+        (None, None, None),
+    ],
+)
+def test_videox_fun_keeps_the_folder_and_the_list_of_the_run(
+    folder: Any, listed: Any, shown: Any
+) -> None:
+    given = {"train_data_dir": folder, "train_data_meta": listed}
+    settings = {n: Setting(n, value, AT) for n, value in given.items() if value is not None}
+    run = replace(run_of("Wan2.1-Fun-1.3B-InP"), framework="videox_fun", settings=settings)
+    text = scenarios(run, "videox_fun")[0].files[0].text.en
+    folder, listed = shown or (
+        "datasets/internal_datasets",
+        "datasets/internal_datasets/metadata.json",
+    )
+    assert f'--train_data_dir="{folder}"' in text
+    assert f'--train_data_meta="{listed}"' in text
+
+
 def test_every_audited_framework_has_the_agreed_number_of_scenarios() -> None:
     counts = {name: len(scenarios(None, name)) for name in FRAMEWORKS}
     assert counts["swift"] == 6

@@ -343,6 +343,7 @@ def test_bundled_deepspeed_files_are_known_by_name(
     run = run_of(tmp_path, by_script(Case("", ON, {}, FULL, launcher)))
     assert run.value("zero_stage") == stage
     assert run.value("offload_param") == device
+    assert run.value("zero_hpz_partition_size") == (None if stage is None else 1)
 
 
 @pytest.mark.parametrize("number", range(5))

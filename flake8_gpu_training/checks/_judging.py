@@ -117,8 +117,14 @@ def _untold(setting: Setting) -> Text:
     name = PRACTICE_NAMES.get(setting.name, Text(setting.name, setting.name))
     candidates = setting.value.candidates if isinstance(setting.value, Unknown) else ()
     if not candidates:
-        read = f": `{setting.written}` ({setting.location})" if setting.location else ""
-        return Text(f"{name.zh}：无法静态得知{read}", f"{name.en}: not known{read}")
+        if not setting.location:
+            return Text(f"{name.zh}：无法静态得知", f"{name.en}: not known")
+        is_of_another = setting.text and setting.note.endswith(f"={setting.text}")
+        read = setting.note if is_of_another else setting.written
+        return Text(
+            f"{name.zh}：无法静态得知：`{read}`（{setting.location}）",
+            f"{name.en}: not known: `{read}` ({setting.location})",
+        )
     values = [str(one) if one not in ("", None) else "none" for one in candidates]
     return Text(
         f"{name.zh}：无法静态得知（可能为 {' 或 '.join(values)}）",

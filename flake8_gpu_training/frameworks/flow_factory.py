@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
-from flake8_gpu_training.facts import Setting, known
-from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.frameworks.accelerate import practices_of, practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.launched import data_parallel, merged
@@ -76,7 +79,7 @@ _SPELLINGS: dict[str, Spelling] = {
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    launched = practices_of_run(run)
+    launched = {**_bundled(run), **practices_of_run(run)}
     found: dict[str, Setting] = {}
     found.update(_precision(run))
     found.update(_attention(run))
@@ -133,6 +136,37 @@ def _of_launch(
     return found
 
 
+# What the files of its own folder config say, where a project has only the YAML.
+_BUNDLED_FILE = re.compile(r"(?:.*/)?config/(?:deepspeed|accelerate_configs)/(?P<name>\w+)\.yaml")
+_DEEPSPEED: Mapping[str, Any] = {"distributed_type": "DEEPSPEED"}
+_FSDP: Mapping[str, Any] = {"distributed_type": "FSDP", "fsdp_activation_checkpointing": True}
+_BUNDLED: Mapping[str, Mapping[str, Any]] = {
+    "deepspeed_zero1": {**_DEEPSPEED, "zero_stage": 1},
+    "deepspeed_zero2": {**_DEEPSPEED, "zero_stage": 2},
+    "deepspeed_zero2_offparam": {**_DEEPSPEED, "zero_stage": 2, "offload_param_device": "cpu"},
+    "deepspeed_zero3": {**_DEEPSPEED, "zero_stage": 3},
+    "fsdp2": {**_FSDP, "fsdp_version": 2, "fsdp_reshard_after_forward": True},
+    "fsdp_full_shard": {**_FSDP, "fsdp_sharding_strategy": "FULL_SHARD"},
+    "fsdp_grad_op_shard": {**_FSDP, "fsdp_sharding_strategy": "SHARD_GRAD_OP"},
+    "multi_gpu": {"distributed_type": "MULTI_GPU"},
+}
+
+
+def _bundled(run: Run) -> dict[str, Setting]:
+    """The practices of an Accelerate file that comes with Flow-Factory and was not found."""
+    config = find(run, "config_file")
+    if run.accelerate is not None or config is None or not isinstance(config.value, str):
+        return {}
+    named = _BUNDLED_FILE.fullmatch(config.value)
+    values = _BUNDLED.get(named["name"]) if named is not None else None
+    if values is None:
+        return {}
+    settings = {name: replace(config, name=name, value=value) for name, value in values.items()}
+    found = {"zero_hpz_partition_size": 1}
+    found.update({name: one.value for name, one in practices_of(settings).items()})
+    return {name: practice(name, value, config) for name, value in found.items()}
+
+
 def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
     names = (
         "zero_stage",
@@ -150,7 +184,8 @@ def _sharding(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         found.update({name: value for name, value in read.items() if name in names})
     config = find(run, "config_file")
     if config is not None and config.value and run.accelerate is None and not found:
-        return found
+        hidden = Unknown("the file of config_file was not found")
+        return {name: practice(name, hidden, config) for name in ("zero_stage", "fsdp")}
     if "zero_stage" not in found:
         found.update(by_default(run, "zero_stage", 0, "accelerate: DeepSpeed is off"))
     if "fsdp" not in found:

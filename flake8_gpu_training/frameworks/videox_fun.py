@@ -139,6 +139,7 @@ def _bundled(setting: Setting) -> dict[str, Setting]:
         "offload_optimizer": device,
         "offload_param": device,
         "overlap_comm": True,
+        "zero_hpz_partition_size": 1,
         "fsdp": "none",
     }
     return {name: practice(name, value, setting) for name, value in values.items()}

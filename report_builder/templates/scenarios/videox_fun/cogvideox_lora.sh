@@ -2,7 +2,7 @@ accelerate launch --mixed_precision="bf16" \
   scripts/cogvideox_fun/train_lora.py \
   --pretrained_model_name_or_path="$model" \
   --train_data_dir="$dataset" \
-  --train_data_meta="$dataset/metadata.json" \
+  --train_data_meta="$meta" \
   --train_mode="inpaint" \
   --image_sample_size=512 \
   --video_sample_size=512 \

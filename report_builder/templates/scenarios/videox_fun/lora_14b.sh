@@ -3,7 +3,7 @@ accelerate launch --use_deepspeed --deepspeed_config_file zero2.json --num_proce
   --config_path="config/wan2.1/wan_civitai.yaml" \
   --pretrained_model_name_or_path="$model" \
   --train_data_dir="$dataset" \
-  --train_data_meta="$dataset/metadata.json" \
+  --train_data_meta="$meta" \
   --train_mode="inpaint" \
   --image_sample_size=640 \
   --video_sample_size=640 \
