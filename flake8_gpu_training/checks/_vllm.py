@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.checks._engine import is_set
+from flake8_gpu_training.checks._judging import cannot_tell
 from flake8_gpu_training.checks.base import Judgement, Status
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine
@@ -105,7 +106,9 @@ def eager(engine: Engine) -> Setting:
 def by_eager(engine: Engine) -> Optional[Judgement]:
     """The answer of what ``enforce_eager`` switches off, along with CUDA graphs."""
     setting = eager(engine)
-    if not setting.known or not is_set(setting):
+    if not setting.known:
+        return cannot_tell(setting)
+    if not is_set(setting):
         return None
     if pools(engine):
         return Judgement(Status.DISABLED, current=Text("被 enforce_eager 关闭", "enforce_eager"))

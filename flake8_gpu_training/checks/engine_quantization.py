@@ -148,6 +148,8 @@ def _advise_fp8(engine: Engine) -> Judgement:
 
 def _marlin(engine: Engine) -> Judgement:
     found = quantized(engine)
+    if found is None and not engine.run.model.name:
+        return cannot_tell(Text("模型未知", "the model is not known"))
     if found is None and engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if found is None:

@@ -12,7 +12,7 @@ from flake8_gpu_training.checks._engine import (
     sglang_item,
     vllm_item,
 )
-from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import by_itself, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._vllm import DOCS, variable
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
@@ -34,7 +34,7 @@ _CARRIED = {
     "trl": ("load_weights", "NCCL communicator"),
     "trl-serve": ("load_weights", "NCCL communicator"),
     "swift": ("load_weights", "NCCL communicator"),
-    "verl": ("naive (IPC)", "checkpoint_engine"),
+    "verl": ("CUDA IPC", "checkpoint_engine"),
     "openrlhf": ("CUDA IPC", "NCCL"),
 }
 
@@ -57,7 +57,8 @@ def of_sampling(judge: EngineJudge) -> EngineJudge:
 def _transfer(engine: Engine) -> Judgement:
     if engine.host is not None and engine.host.id in _CARRIED:
         how = _CARRIED[engine.host.id][engine.mode is Mode.RLHF_SERVER]
-        return on(f"{engine.host.title}: {how}")
+        title = engine.host.title
+        return by_itself(Text(f"{title} 经 {how} 传输权重", f"{title} sends weights by {how}"))
     for name in ("weight_transfer_config", "worker_extension_cls"):
         setting = engine.written(name)
         if setting is not None:

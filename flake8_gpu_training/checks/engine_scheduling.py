@@ -17,7 +17,7 @@ from flake8_gpu_training.checks._engine import (
 )
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
-from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import by_itself, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import memory_gib
 from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION, V1, pools
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
@@ -91,7 +91,10 @@ def _by_default(engine: Engine, setting: Setting, name: str) -> Judgement:
     if engine.is_open or engine.is_remote:
         return cannot_tell(setting)
     if engine.host is not None and name in engine.host.defaults:
-        return on(f"{engine.host.title}: {name}")
+        title = engine.host.title
+        return by_itself(
+            Text(f"{title} 按训练的批设置 {name}", f"{title} sets {name} by the training's batch")
+        )
     if is_v1(engine):
         return on(f"{engine.called}: {name}")
     return cannot_tell(setting)
