@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
-from checks_support import runs_of
+from checks_support import findings, runs_of
 
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
@@ -457,3 +457,28 @@ def test_a_unique_beginning_of_a_flag_is_the_flag(
     found = engine(tmp_path, {"run.sh": command}).option(name)
     assert found.value == value
     assert found.location is not None
+
+
+@pytest.mark.parametrize(
+    ("flag", "pin", "advice"),
+    [
+        ("--cuda-graph-max-bs 64", "", "--cuda-graph-max-bs-decode"),
+        ("--cuda-graph-bs 1 2 4", "", "--cuda-graph-bs-decode"),
+        ("--nsa-decode-backend fa3", "", "--dsa-decode-backend"),
+        ("--disable-piecewise-cuda-graph", "", "--disable-prefill-cuda-graph"),
+        ("--cuda-graph-max-bs 64", "0.5.3", ""),
+        ("--cuda-graph-max-bs 64", "0.5.15", ""),
+        ("--cuda-graph-max-bs-decode 64", "", ""),
+        ("--cuda-graph-max 64", "", ""),
+    ],
+)
+def test_a_former_flag_of_sglang_is_no_beginning_of_its_successors(
+    flag: str, pin: str, advice: str, tmp_path: Path
+) -> None:
+    command = f"python -m sglang.launch_server --model-path {QWEN} {flag}\n"
+    files = {"run.sh": command}
+    if pin:
+        files["requirements.txt"] = f"sglang=={pin}\n"
+    run = runs_of(tmp_path, files)[0]
+    found = [one for code in ("GPU005", "GPU006", "GPU007") for one in findings((run,), code)]
+    assert [advice in one.message for one in found] == [True] * bool(advice)

@@ -93,7 +93,8 @@ def _prefill_graphs(engine: Engine) -> Judgement:
 def _again(engine: Engine, name: str) -> Judgement:
     switch = engine.written(name)
     assert switch is not None
-    if name == "disable_cuda_graph" or next(_against(engine), None) is not None:
+    unknown = engine.parameter(name) is None  # another check says what became of it
+    if name == "disable_cuda_graph" or unknown or next(_against(engine), None) is not None:
         return off(Text("CUDA Graph 被关闭", "CUDA graphs are switched off"), switch)
     return propose_without(
         engine,

@@ -121,11 +121,16 @@ class Accepted:
     def takes(self, name: str, *, flag: bool = False) -> bool:
         """Whether the program knows ``name``; ``flag``: as a flag, which argparse completes."""
         known = name in self.extra or self.parameter(name, flag=flag) is not None
-        if flag and self.bare_switches:  # a beginning of several flags may be one of them
+        if flag and self.bare_switches and not self._had(name):
+            # a beginning of several flags may be one of them, that no table has
             known = known or any(one.startswith(name) for one in self.parameters)
         if known or self.keeps_others or not self.keeps_unlike:
             return known or self.keeps_others
         return not difflib.get_close_matches(name, self.parameters, 1, _ALIKE)
+
+    def _had(self, name: str) -> bool:
+        """Whether another release has a parameter of this name: the flag is no beginning."""
+        return any(part.at_hand.table.span(part.group, name) for part in self.parts)
 
     def parameter(self, name: str, *, flag: bool = False) -> Optional[Parameter]:
         """The parameter that ``name`` sets."""

@@ -168,6 +168,20 @@ _OF_TRAINERS = _named(
     reward_processing_class="reward_processing_classes",
 )
 
+# SGLang 0.5.3 and 0.5.15, srt/server_args.py: what its deprecated flags say.
+_SGLANG = {
+    **_named(
+        cuda_graph_max_bs="cuda_graph_max_bs_decode",
+        cuda_graph_bs="cuda_graph_bs_decode",
+        piecewise_cuda_graph_tokens="cuda_graph_bs_prefill",
+        nsa_prefill_backend="dsa_prefill_backend",
+        nsa_decode_backend="dsa_decode_backend",
+    ),
+    "disable_piecewise_cuda_graph": Former(values={True: {"disable_prefill_cuda_graph": True}}),
+    "enable_deepep_moe": Former(values={True: {"moe_a2a_backend": "deepep"}}),
+    **_dropped("set ep_size to tp_size", "enable_ep_moe"),
+}
+
 _FORMER: Mapping[str, Mapping[str, Former]] = MappingProxyType(
     {
         "transformers": _TRANSFORMERS,
@@ -176,6 +190,7 @@ _FORMER: Mapping[str, Mapping[str, Former]] = MappingProxyType(
         "llamafactory": _LLAMAFACTORY,
         "accelerate": _ACCELERATE,
         "vllm": _VLLM,
+        "sglang": _SGLANG,
     }
 )
 
