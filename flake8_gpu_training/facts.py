@@ -223,6 +223,8 @@ class Call:
     """What the branches around it ask, the outermost first."""
     block_end: Optional[Location] = None
     """Where the block ends of the ``with`` that it opens."""
+    of_script: bool = False
+    """It stands under ``if __name__ == "__main__":``, for its file run as a script alone."""
 
     @cached_property
     def method(self) -> str:

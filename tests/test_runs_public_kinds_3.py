@@ -144,3 +144,128 @@ def test_deepspeed_and_trainer_that_disagree_leave_both_candidates(
     value = run.practice("gradient_accumulation_steps").value
     assert (value.candidates if isinstance(value, Unknown) else value) == expected
     assert len(findings((run,), "GPU013")) == count
+
+
+# --- what a module does as a script of its own ------------------------------------------------
+
+WITH_DATA = """\
+import torch
+from torch.utils.data import DataLoader
+
+from data import Pairs
+
+model = torch.nn.Linear(2, 2).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+train_loader = DataLoader(Pairs(), batch_size=24, collate_fn=Pairs.collate)
+for batch in train_loader:
+    loss = model(batch).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+OWN_SCRIPT = """\
+from torch.utils.data import DataLoader, Dataset
+
+
+class Pairs(Dataset):
+    collate = None
+
+
+GUARD
+    train_loader = DataLoader(Pairs(), batch_size=1, collate_fn=Pairs.collate)
+    print(next(iter(train_loader)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "launch", "expected"),
+    [
+        ('if __name__ == "__main__":', "python train.py", 24),
+        ("if True:", "python train.py", "unknown"),
+    ],
+)
+def test_what_a_module_does_as_a_script_is_no_part_of_another_run(
+    run_of: MakeRun, guard: str, launch: str, expected: Any
+) -> None:
+    files = {"train.py": WITH_DATA, "data.py": OWN_SCRIPT.replace("GUARD", guard)}
+    assert _value(run_of(files, launch), "micro_batch_size") == expected
+
+
+# --- code that only names DeepSpeed -----------------------------------------------------------
+
+NAMING = """\
+IMPORT
+from accelerate import Accelerator
+from accelerate.utils import DistributedType
+
+accelerator = Accelerator(ARGUMENTS)
+if accelerator.distributed_type == DistributedType.DEEPSPEED:
+    print("deepspeed saves by itself")
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for batch in loader:
+    loss = model(batch).sum()
+    accelerator.backward(loss)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("imported", "arguments", "launch", "expected"),
+    [
+        ("import torch", "", "python train.py", 0),
+        ("import torch", "mixed_precision='bf16'", "torchrun --nproc_per_node 2 train.py", 0),
+        ("import torch", "", "accelerate launch train.py", "unknown"),
+        ("import torch", "", "ACCELERATE_USE_DEEPSPEED=true python train.py", "unknown"),
+        ("import torch", "deepspeed_plugin=plugin()", "python train.py", "unknown"),
+        ("import torch", "**options", "python train.py", "unknown"),
+        ("import deepspeed", "", "python train.py", "unknown"),
+        ("import importlib\nimportlib.import_module(NAME)", "", "python train.py", "unknown"),
+    ],
+)
+def test_the_word_deepspeed_alone_shards_nothing(
+    run_of: MakeRun, imported: str, arguments: str, launch: str, expected: Any
+) -> None:
+    text = NAMING.replace("IMPORT", imported).replace("ARGUMENTS", arguments)
+    assert _value(run_of({"train.py": text}, launch), "zero_stage") == expected
+
+
+# --- precision that is measured, and precision of numbers -------------------------------------
+
+MEASURING = """\
+import torch
+
+from metrics import scores
+
+model = build().cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for batch in loader:
+    loss = model(batch).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+scores(model)
+"""
+SCORES = """\
+def scores(model):
+    precision, recall = model.hits / model.told, model.hits / model.there
+    return {"precision": precision, "recall": recall}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", "fp32"),
+        ("make(precision=16)\n", "unknown"),
+        ("make(mixed_precision=args.mixed_precision)\n", "unknown"),
+        ("parser.add_argument('--precision')\n", "unknown"),
+        ("make(cfg.trainer.precision)\n", "unknown"),
+        ("model = model.to(torch.float64)\n", "unknown"),
+        ("net.double()\n", "unknown"),
+        ("count = count.to(torch.float64)\n", "fp32"),
+    ],
+)
+def test_a_measured_precision_is_none_of_numbers(run_of: MakeRun, more: str, expected: str) -> None:
+    files = {"train.py": MEASURING, "metrics.py": f"import torch\n\n{more}\n{SCORES}"}
+    assert _value(run_of(files, "python train.py"), "precision") == expected

@@ -23,6 +23,7 @@ from flake8_gpu_training.frameworks.pytorch_program import (
     EVALUATION,
     Program,
     argument_of,
+    calls_of,
     given_by,
     is_evaluation,
 )
@@ -33,7 +34,7 @@ from flake8_gpu_training.sources.python import CUT
 
 def training_loaders(run: Run) -> list[Call]:
     """``DataLoader`` calls whose batches the model is trained on, as far as names tell."""
-    calls = [call for file in run.python for call in file.calls]
+    calls = calls_of(run)
     loaders = [
         call
         for call in calls

@@ -81,6 +81,8 @@ def precision(
         return {}
     if any(_is_half(setting.value) for setting in program.run.settings.values()):
         return {}
+    if "weights in double" in program.words:
+        return {}
     other = _of_another_type(program)
     if other is not None:
         reason = f"{other.name} may set another type"

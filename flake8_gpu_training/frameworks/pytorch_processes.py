@@ -64,6 +64,8 @@ def _zero(
         return {"zero_stage": given_by("zero_stage", Unknown(reason), by_hand)}
     if program.silent("deepspeed") and not program.is_launch_open():
         return absent("zero_stage", 0, "no DeepSpeed in the code or its launch")
+    if _only_names_deepspeed(program):
+        return absent("zero_stage", 0, "nothing in the code or its launch starts DeepSpeed")
     return {}
 
 
@@ -81,6 +83,25 @@ def _other_shards(program: Program) -> Optional[Call]:
     """A wrapper by which a library that is not followed shards states, gradients or weights."""
     found = (c for c in program.calls if _SHARDERS.match(c.name) and _SHARDS.search(c.method))
     return next(found, None)
+
+
+def _only_names_deepspeed(program: Program) -> bool:
+    """Whether the code has the word, and neither the package, a plugin nor a launch of it."""
+    run = program.run
+    if not program.is_searched or program.is_launch_open() or program.lightning() is not None:
+        return False
+    if run.launcher.name not in ("python", "torchrun") or "made by name" in program.words:
+        return False
+    if any(_SAYS_DEEPSPEED.search(name) for name in (*run.settings, *run.environment)):
+        return False
+    if any(_SAYS_DEEPSPEED.search(item.dotted) for file in run.python for item in file.imports):
+        return False
+    made = [*program.named("Accelerator"), *program.named("Trainer", "TrainingArguments")]
+    told = any(c.is_open or any(_SAYS_DEEPSPEED.search(k) for k in c.keywords) for c in made)
+    return not told and not any(_SAYS_DEEPSPEED.search(call.name) for call in program.calls)
+
+
+_SAYS_DEEPSPEED = re.compile(r"(?i)deepspeed|zero_stage")
 
 
 def _fsdp(

@@ -41,12 +41,19 @@ EVALUATION = re.compile(r"(?i)(?:^|[._])(?:val|valid|validation|test|eval|dev|in
 MISSING = "the DeepSpeed configuration was not found"
 
 
+def calls_of(run: Run) -> list[Call]:
+    """The calls of the run's code, but those that a module makes as a script of its own."""
+    files = run.python
+    calls = list(files[0].calls) if files else []
+    return calls + [call for file in files[1:] for call in file.calls if not call.of_script]
+
+
 class Program:
     """The reachable code of a run, and what may be concluded from it."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.calls: list[Call] = [call for file in run.python for call in file.calls]
+        self.calls: list[Call] = calls_of(run)
         mentions = [file.mentions for file in run.python]
         self.words: frozenset[str] = frozenset().union(*(m for m in mentions if m is not None))
         self.is_searched = (

@@ -175,6 +175,7 @@ class FactBuilder:
             conditional=draft.guarded,
             conditions=self._conditions(draft.tests, draft.scope),
             block_end=positions.end(draft.block) if draft.block is not None else None,
+            of_script=draft.of_script,
         )
 
     def _conditions(self, tests: tuple[Test, ...], scope: Scope) -> tuple[Condition, ...]:

@@ -184,10 +184,18 @@ _MENTIONS = """
     """.split()  # noqa: SIM905
 _MENTIONS_IN_CONTEXT = {
     ".half": re.compile(r"\.half\b"),
-    "precision": re.compile(r"(?<!matmul_)precision"),
     ".compile": re.compile(r"(?<!\bre)\.compile\b"),
     "utils import checkpoint": re.compile(r"utils import checkpoint"),
 }
+
+_PRECISION = re.compile(r"(?<!matmul_)precision")
+_OF_NUMBERS = re.compile(
+    r"(?:mixed|half|low|full|single|reduced)[_ -]?precision|precision\s*=\s*[\"'\d]|--precision"
+    r"|precision_plugin|(?:arg|cfg|conf|opt|param|flag|trainer|fabric|self)\w*(?:\.\w+)*\.precision"
+    r"|precision\s*:\s*(?:int|str|union|optional|literal|any)\b|\bprecision\s+(?:16|32)"
+    r"|\[[\"']precision[\"']\]"
+)
+"""Ways to name the precision of numbers, in a source that also measures precision and recall."""
 
 _OF_ATTENTION = r"attn|atten|\batt\b|\bqk|\bdots\b|energ|affinit"
 _BY_HAND = (
@@ -228,6 +236,13 @@ _SHAPES = {
             r"|\bversion\(|\bget_type_hints\(|\bget_distribution\("
         ),
     ),
+    "weights in double": (
+        "(",
+        re.compile(
+            r"\b\w*(?:model|net)\w*\s*=[^\n]*\.(?:double\(\)|to\([^\n)]*(?:float64|torch\.double))"
+            r"|\b\w*(?:model|net)\.(?:double\(\)|to\([^\n)]*(?:float64|torch\.double))"
+        ),
+    ),
     "set requires_grad": ("requires_grad", re.compile(r"setattr\([^\n]*requires_grad")),
 }
 
@@ -250,6 +265,8 @@ def mentions_in(text: str) -> frozenset[str]:
         for word, (trace, pattern) in _SHAPES.items()
         if trace in lowered and pattern.search(lowered)
     )
+    if _PRECISION.search(lowered) and ("recall" not in lowered or _OF_NUMBERS.search(lowered)):
+        found.add("precision")
     if "scaled_dot_product_attention" in lowered:
         found.update(f"{HAS_KERNEL}{name}" for name in _HAS_KERNEL.findall(lowered))
     return frozenset(found)

@@ -83,6 +83,7 @@ class CallDraft:
     tests: tuple[Test, ...] = ()
     left: bool = False
     block: Optional[cst.CSTNode] = None
+    of_script: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,6 +178,7 @@ class _Walker:
         self.left = False
         """Behind a branch that leaves the function."""
         self.tests: tuple[Test, ...] = ()
+        self.of_script = False
         self.in_dict = False
         self.assigned: dict[int, str] = {}
         """Names that a call or dict display (by identity) is assigned to."""
@@ -338,8 +340,9 @@ class _Walker:
             if node.orelse is not None:
                 self.visit(node.orelse)
         elif is_main_test(node.test):
-            self.drafts.has_main = True
+            self.drafts.has_main = self.of_script = True
             self.visit(node.body)
+            self.of_script = False
             self.under_guard(node.orelse)
         else:
             self.branches(node.test, node.body, node.orelse)
@@ -525,6 +528,7 @@ class _Walker:
                 self.tests,
                 self.left,
                 self.opened.get(id(node)),
+                self.of_script,
             )
         )
 
