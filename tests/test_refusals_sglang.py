@@ -285,7 +285,11 @@ def test_keywords_of_an_engine(tmp_path: Path) -> None:
     [
         ("--mem-fraction-static 0.8 --tp 2", "GPU005", ""),
         ("--mem-fraction-statics 0.8", "GPU005", "write --mem-fraction-static"),
-        ("--nsa-prefill-backend fa3", "GPU007", "drop --nsa-prefill-backend, or pin sglang<0.5.20"),
+        (
+            "--nsa-prefill-backend fa3",
+            "GPU007",
+            "write --dsa-prefill-backend, or pin sglang<0.5.20",
+        ),
         ("--tp-size two", "GPU008", "give --tp-size a whole number"),
         ("--dtype fp16", "GPU009", "choose one of auto"),
         ("--trust-remote-code true", "GPU025", "write --trust-remote-code alone"),
