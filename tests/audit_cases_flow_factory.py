@@ -257,6 +257,8 @@ CASES: tuple[Case, ...] = (
     Case("preprocess-parallelism", OFF, OF_TWO_NODES, TWO_NODES),
     Case("preprocess-parallelism", NA, ONE),
     Case("multi-source", ON, {"data.dataset_dir": ["a", "b"]}),
+    Case("multi-source", ON, {"data.datasets": [{"dataset_dir": "a"}, {"dataset_dir": "b"}]}),
+    Case("multi-source", NA, {"data.datasets": [{"dataset_dir": "${HOME}/a", "train": {}}]}),
     Case("multi-source", NA),
     # H rewards
     Case("async-reward", ON, {"rewards": ({**SERVER[0], "async_reward": True},)}),

@@ -120,13 +120,19 @@ def _parallelism(run: Run) -> Judgement:
 def _sources(run: Run) -> Judgement:
     setting = option(run, "data.datasets")
     folder = option(run, "data.dataset_dir", "data")
-    if setting.explicit and setting.known and is_on(setting):
-        return on(setting)
+    listed = setting.value if setting.explicit else None
+    if isinstance(listed, (list, tuple)) and len(listed) > 1:
+        return on(_shown(setting, "data.datasets"))
+    if isinstance(listed, (list, tuple)) and listed:
+        return cannot_apply(_ONE_SET)
     if not folder.known:
         return cannot_tell(folder)
     if isinstance(folder.value, (list, tuple)) and len(folder.value) > 1:
         return on(folder)
-    return cannot_apply(Text("只有一个数据集", "there is one data set"))
+    return cannot_apply(_ONE_SET)
+
+
+_ONE_SET = Text("只有一个数据集", "there is one data set")
 
 
 @of_flow
