@@ -533,3 +533,69 @@ def test_a_model_that_is_only_merged_does_not_tell_the_attention(
     text = _TRL.replace("{BEFORE}", before).replace("{KWARGS}", kwargs)
     files = {"train.py": text, "requirements.txt": "transformers==4.57.1\ntrl==0.25.0\n"}
     assert _value(run_of(files, "python train.py"), "attention") == attention
+
+
+# --- programs that start their processes themselves --------------------------------------
+
+_RANKS = """\
+import os
+import psutil
+import torch
+import torch.distributed as dist
+{IMPORT}
+
+
+def work(rank, size):
+    dist.init_process_group("nccl", rank=rank, world_size=size)
+    model = torch.nn.Linear(4, 4).cuda(rank)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for step in range(100):
+        optimizer.zero_grad()
+        model(torch.ones(4, 4).cuda(rank)).mean().backward()
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    {START}
+"""
+
+
+@pytest.mark.parametrize(
+    ("origin", "start", "world"),
+    [
+        ("", "work(0, 1)", 1),
+        ("", "print(psutil.Process(os.getpid()).memory_info())\n    work(0, 1)", 1),
+        ("import torch.multiprocessing as mp", "mp.spawn(work, args=(4,), nprocs=4)", 4),
+        ("from torch.multiprocessing import spawn", "spawn(work, (4,), 4)", 4),
+        (
+            "import torch.multiprocessing as mp",
+            'context = mp.get_context("spawn")\n'
+            "    for rank in range(4):\n        context.Process(target=work, args=(rank, 4)).start()",
+            None,
+        ),
+        (
+            "import torch_xla.distributed.xla_multiprocessing as xmp",
+            "xmp.spawn(work, args=(4,))",
+            None,
+        ),
+        (
+            "from torch.distributed.run import main as launch",
+            'launch(["--nproc_per_node=4", "other.py"])\n    work(0, 1)',
+            None,
+        ),
+        ("", 'os.execvp("torchrun", ["torchrun", "--nproc_per_node=4", "train.py"])', None),
+        ("", 'os.execvp("nice", ["nice", "python", "other.py"])\n    work(0, 1)', 1),
+        ("import horovod", "horovod.run(work, np=4)", None),
+        (
+            "from pyspark.ml.torch.distributor import TorchDistributor",
+            "TorchDistributor(num_processes=4).run(work)",
+            None,
+        ),
+        ("from accelerate import debug_launcher", "debug_launcher(work, (4,), 4)", 4),
+    ],
+)
+def test_a_program_that_starts_its_ranks_is_not_one_process(
+    run_of: MakeRun, origin: str, start: str, world: Optional[int]
+) -> None:
+    text = _RANKS.replace("{IMPORT}", origin).replace("{START}", start)
+    assert run_of({"train.py": text}, "python train.py").launcher.world_size == world

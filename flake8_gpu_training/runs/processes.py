@@ -25,18 +25,33 @@ from flake8_gpu_training.runs.settings import integer
 if TYPE_CHECKING:
     from flake8_gpu_training.hardware import NamedGpu
 
-_SPAWNERS = frozenset({"torch.multiprocessing.spawn", "accelerate.notebook_launcher"})
+_SPAWNERS = frozenset(
+    """
+    torch.multiprocessing.spawn accelerate.notebook_launcher accelerate.debug_launcher
+    accelerate.launchers.notebook_launcher accelerate.launchers.debug_launcher
+    """.split()  # noqa: SIM905
+)
 _LIGHTNING = ("lightning.", "pytorch_lightning.", "lightning_fabric.")
 # What a program takes from Lightning that has its Trainer, or the package as a whole.
 _OF_LIGHTNING = ("", "Trainer", "Fabric", "LightningModule", "LightningDataModule")
 _STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 _CORES = re.compile(r"(\d+)(m?)")
-_SCHEDULERS = ("ray.train.", "ray.air.")
+_SCHEDULERS = (
+    "ray.train.",
+    "ray.air.",
+    "torch.distributed.run.",
+    "torch.distributed.launch.",
+    "torch.distributed.launcher.",
+    "horovod.run",
+    "horovod.spark.",
+    "horovod.ray.",
+)
 _ELASTIC = frozenset(
     """
     torch.distributed.launcher.elastic_launch torch.distributed.launcher.api.elastic_launch
     torch.multiprocessing.start_processes torch.distributed.elastic.multiprocessing.start_processes
     detectron2.engine.launch ignite.distributed.Parallel
+    torch_xla.distributed.xla_multiprocessing.spawn torch_xla.launch
     """.split()  # noqa: SIM905
 )
 _CALLERS = ("subprocess.", "os.exec", "os.spawn", "os.system", "os.popen")
@@ -52,6 +67,8 @@ def with_spawned(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
             return dataclasses.replace(launcher, processes=_unknown_processes(call))
         if call.name in _SPAWNERS:
             argument = call.keywords.get("nprocs") or call.keywords.get("num_processes")
+            if argument is None and len(call.positional) > _COUNT:  # (function, args, nprocs)
+                argument = call.positional[_COUNT]
             return _spawning(launcher, call, argument, None)
         if _is_rank(call, files):
             return dataclasses.replace(launcher, processes=_unknown_processes(call))
@@ -72,14 +89,21 @@ def uncounted(launcher: Launcher) -> Launcher:
     )
 
 
+_COUNT = 2
+
+
 def _unknown_processes(call: Call) -> Setting:
     value = Unknown(f"{call.name} starts the processes")
     return Setting("processes", value, call.location, Origin.CONSTRUCTOR, call.name)
 
 
 def _is_rank(call: Call, files: Sequence[PythonFile]) -> bool:
-    """Whether ``multiprocessing.Process`` starts the ranks of a program that makes a group."""
-    if call.name.rpartition(".")[2] != "Process" or "multiprocessing." not in f".{call.name}":
+    """Whether a ``Process`` starts the ranks of a program that makes a group.
+
+    It may come of a context: ``mp.get_context("spawn").Process(target=work)``.
+    """
+    is_named = "multiprocessing." in f".{call.name}" or "target" in call.keywords
+    if call.name.rpartition(".")[2] != "Process" or not is_named:
         return False
     return any(c.method == "init_process_group" for file in files for c in file.calls)
 
@@ -100,8 +124,12 @@ def _starts_itself_anew(call: Call) -> bool:
 
 
 def _made_out_of_sight(launcher: Launcher, files: Sequence[PythonFile]) -> Launcher:
-    """Lightning's Trainer starts the processes also where a configuration makes it."""
+    """Spark, and Lightning's Trainer also where a configuration makes it."""
     for item in (item for file in files for item in file.imports):
+        if item.name == "TorchDistributor":
+            value = Unknown("Spark starts the processes")
+            made = Setting("processes", value, item.location, Origin.CONSTRUCTOR, item.dotted)
+            return dataclasses.replace(launcher, processes=made)
         if item.name in _OF_LIGHTNING and f"{item.module}.".startswith(_LIGHTNING):
             value = Unknown(f"devices of {item.name or 'the Trainer'}")
             made = Setting("processes", value, item.location, Origin.CONSTRUCTOR, item.dotted)
