@@ -570,7 +570,7 @@ if __name__ == "__main__":
         (
             "import torch.multiprocessing as mp",
             'context = mp.get_context("spawn")\n'
-            "    for rank in range(4):\n        context.Process(target=work, args=(rank, 4)).start()",
+            "    for r in range(4):\n        context.Process(target=work, args=(r, 4)).start()",
             None,
         ),
         (
