@@ -524,6 +524,8 @@ class RequirementsFile:
     path: str
     requirements: tuple[Requirement, ...] = ()
     problems: tuple[Problem, ...] = ()
+    includes: tuple[str, ...] = ()
+    """Files that it names with ``-r`` or ``-c``."""
 
 
 @dataclass(frozen=True)

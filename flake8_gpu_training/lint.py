@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Optional
 
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import Problem, ProblemKind, PythonFile, Requirement, ScriptFile
+from flake8_gpu_training.facts import Problem, ProblemKind, PythonFile, ScriptFile
 from flake8_gpu_training.options import Options, on_hardware
 from flake8_gpu_training.project import ROOT_MARKS, SCRIPT_KINDS, Project
 from flake8_gpu_training.runs.absent import absent_of_commands
-from flake8_gpu_training.runs.asked import Asked, asked_around, asked_by
 from flake8_gpu_training.runs.configs import first_document, is_deepspeed
+from flake8_gpu_training.runs.environments import LOCKS, Environments
 from flake8_gpu_training.runs.find import find_runs, run_of_file
+from flake8_gpu_training.runs.held_sources import held_in
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.runs.pins import LOCK, REQUIRED, Pins, Source, pins, unreleased
 from flake8_gpu_training.runs.python_entry import may_have_entries
-from flake8_gpu_training.runs.versions import pinned_versions
 from flake8_gpu_training.sources.python import read_python
 from flake8_gpu_training.sources.requirements import read_requirements
 from flake8_gpu_training.verdicts import Diagnostic, diagnostics, judge
@@ -44,9 +45,8 @@ def lint_python(
     if not may_have_entries(text):
         return ()
     folder = str(Path(path).parent)
-    versions = {**pins_around(folder), **options.versions}
     file = read_python(text, path, tree)
-    runs = _runs_of_file(file, versions, asked_beside(folder), options)
+    runs = _runs_of_file(file, pins_around(folder), options)
     return _of_runs(runs, options, {path})
 
 
@@ -54,11 +54,10 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
     """Diagnostics of all runs of a project, and of the Python files that no run reaches."""
     runs = [_with_versions(run, options) for run in find_runs(project)]
     reached = {path for run in runs for path in run.files}
-    versions = {**pinned_versions(project), **options.versions}
-    asked = asked_by(project)
+    environments = Environments(project)
     for file in project.python_files():
         if file.path not in reached:
-            runs.extend(_runs_of_file(file, versions, asked, options))
+            runs.extend(_runs_of_file(file, environments.of(file.path), options))
     runs.extend(_deepspeed_alone(project, reached))
     runs.extend(_unread(project, reached))
     runs.extend(_nowhere(project, runs))
@@ -66,39 +65,34 @@ def lint_project(project: Project, options: Options) -> tuple[Diagnostic, ...]:
 
 
 @lru_cache(maxsize=256)
-def pins_around(folder: str) -> Mapping[str, str]:
-    """Versions pinned by the nearest project around ``folder`` (nearest file wins)."""
-    found: dict[str, str] = {}
-    for requirement in _requirements_around(folder)[1]:
-        if requirement.version:
-            found.setdefault(requirement.name, requirement.version)
-    return found
-
-
-@lru_cache(maxsize=256)
-def asked_beside(folder: str) -> Asked:
-    """What the nearest project around ``folder`` asks for without pinning it."""
-    root, requirements = _requirements_around(folder)
-    return asked_around(root, requirements)
-
-
-@lru_cache(maxsize=256)
-def _requirements_around(folder: str) -> tuple[Path, tuple[Requirement, ...]]:
-    """The root of the nearest project around ``folder``, and its requirements, nearest first."""
-    found: list[Requirement] = []
+def pins_around(folder: str) -> Pins:
+    """What the nearest project around ``folder`` installs; the nearest files win."""
     root = Path(folder)
+    levels: list[list[Source]] = []
     for parent in (root, *root.resolve().parents):
         root = parent
-        for name in _PIN_FILES:
-            path = parent / name
-            try:
-                data = path.read_bytes() if path.is_file() else b""
-            except OSError:
-                continue
-            found.extend(read_requirements(data, name).requirements if data else ())
+        levels.append(list(_sources_in(parent)))
         if any((parent / mark).exists() for mark in ROOT_MARKS):
             break
-    return root, tuple(found)
+    others = held_in(root) | {name for level in levels for name in unreleased(level)}
+    return dataclasses.replace(pins(levels), unreleased=others)
+
+
+def _sources_in(folder: Path) -> Iterator[Source]:
+    todo = list(_PIN_FILES)
+    for name in todo:
+        path = folder / name
+        try:
+            data = path.read_bytes() if path.is_file() else b""
+        except OSError:
+            continue
+        file = read_requirements(data, name)
+        todo += [one for one in file.includes if one not in todo and not _leads_out(one)]
+        yield Source(str(path), LOCK if name in LOCKS else REQUIRED, file.requirements)
+
+
+def _leads_out(path: str) -> bool:
+    return Path(path).is_absolute() or ".." in Path(path).parts
 
 
 def _deepspeed_alone(project: Project, reached: set[str]) -> Iterator[Run]:
@@ -174,13 +168,18 @@ def _cuts_a_launch(project: Project, problem: Problem, reached: set[str]) -> boo
 _LAUNCHERS = frozenset({"accelerate", "deepspeed", "torchrun", "swift", "llamafactory-cli", "vllm"})
 
 
-def _runs_of_file(
-    file: PythonFile, versions: Mapping[str, str], asked: Asked, options: Options
-) -> tuple[Run, ...]:
-    unreleased = asked.unreleased - options.versions.keys()
+def _runs_of_file(file: PythonFile, installed: Pins, options: Options) -> tuple[Run, ...]:
     return tuple(
-        dataclasses.replace(run, limits=asked.limits, unreleased=unreleased)
-        for run in run_of_file(file, versions=versions)
+        _with_versions(
+            dataclasses.replace(
+                run,
+                limits=installed.limits,
+                perhaps=installed.perhaps,
+                unreleased=installed.unreleased,
+            ),
+            options,
+        )
+        for run in run_of_file(file, versions=installed.versions)
         if not options.frameworks or run.framework in options.frameworks
     )
 
@@ -191,6 +190,7 @@ def _with_versions(run: Run, options: Options) -> Run:
     return dataclasses.replace(
         run,
         versions={**run.versions, **options.versions},
+        perhaps={k: v for k, v in run.perhaps.items() if k not in options.versions},
         unreleased=run.unreleased - options.versions.keys(),
     )
 

@@ -12,6 +12,7 @@ from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import Assembly, Origins
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.launchers import read_launch
+from flake8_gpu_training.runs.pins import Pins
 from flake8_gpu_training.runs.reach import Reach
 from flake8_gpu_training.sources.shell import read_command_line
 
@@ -30,7 +31,7 @@ WORDS = st.lists(st.one_of(PIECES, st.text(max_size=6)), max_size=14)
 @given(WORDS)
 @settings(max_examples=120, deadline=None)
 def test_any_command_is_a_run_or_none(words: list[str]) -> None:
-    assembly = Assembly(Reach(Project(Path(), {})), {})
+    assembly = Assembly(Reach(Project(Path(), {})), lambda *paths: Pins())
     for command in read_command_line(" ".join(words)):
         launch = read_launch(command)
         for run in assembly.of_launch(launch, Origins()) if launch is not None else ():

@@ -10,7 +10,6 @@ from flake8_gpu_training.facts import Command, Location, ProblemKind, Unknown, W
 from flake8_gpu_training.sources.requirements import (
     conda_requirement,
     included_files,
-    pinned,
     read_requirements,
     requirements_from_command,
     requirements_from_image,
@@ -272,7 +271,7 @@ def test_images_state_versions(image, expected):
 
 def test_the_first_pin_wins():
     facts = read_requirements("torch>=2\ntorch==2.4.0\ntorch==2.5.0\n", "requirements.txt")
-    assert pinned(facts.requirements) == {"torch": "2.4.0"}
+    assert {one.name: one.version for one in facts.requirements}["torch"] == "2.4.0"
 
 
 NAMES = [

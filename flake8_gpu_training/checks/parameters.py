@@ -90,6 +90,8 @@ def _unknown(run: Run) -> Iterator[_Unknown]:
             if accepted.takes(written.name, flag=use.is_flag(written)):
                 continue
             history = accepted.history(written.name)
+            if history is not None and history.open:
+                continue  # one of the environments that it may be started in takes it
             old = _former(use, written, history)
             found = _Unknown(use, written, history, old)
             if history is None and old is None and found.home is None:

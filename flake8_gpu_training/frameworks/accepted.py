@@ -71,13 +71,15 @@ class Part:
 class History:
     """First and last release that know a name which the release at hand does not know.
 
-    ``certain``: no release that the project may install knows it.
+    ``certain``: no release that the project may install knows it. ``open``: one knows it that
+    an environment of the project has.
     """
 
     part: Part
     first: str
     last: str
     certain: bool
+    open: bool = False
 
     @property
     def is_former(self) -> bool:
@@ -172,7 +174,8 @@ def _history(part: Part, name: str) -> Optional[History]:
     if span is None:
         return None
     certain = not any(table.knows(part.group, name, index) for index in allowed)
-    return History(part, *span, certain)
+    open_to = any(table.knows(part.group, name, index) for index in part.at_hand.chosen)
+    return History(part, *span, certain, open_to)
 
 
 def inverse(name: str) -> str:

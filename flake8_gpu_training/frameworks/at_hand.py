@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
@@ -18,12 +17,14 @@ from flake8_gpu_training.runs.model import Run
 @dataclass(frozen=True)
 class AtHand:
     """``version``: the pinned one, or a release of the table. ``allowed``: indices of the
-    releases that an installation may choose, the newest last; one when it is pinned."""
+    releases that an installation may choose, the newest last; one when it is pinned.
+    ``chosen``: those that it does choose, one for each environment that is asked for."""
 
     table: Table
     version: str
     allowed: tuple[int, ...]
     pinned: bool = False
+    chosen: tuple[int, ...] = ()
 
 
 def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
@@ -34,15 +35,20 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
     table = table_of(distribution)
     if table is None or distribution in run.unreleased:
         return None
+    beside = _beside(run, table)
+    others = _chosen(distribution, wanted, run.perhaps.get(distribution, ()), beside)
     pinned = run.versions.get(distribution, "")
     if pinned:
         if parsed(pinned) == NEWEST or not table.covers(pinned):
             return None
-        return AtHand(table, pinned, (table.release(pinned),), True)
+        chosen = (table.release(pinned), *others)
+        return AtHand(table, pinned, tuple(sorted(set(chosen))), not others, chosen)
     stated = run.limits.get(distribution, ("",))
-    pins = tuple((base, run.versions[base]) for base in _pinned_bases(run, table))
-    allowed = _allowed(distribution, wanted, stated, pins)
-    return AtHand(table, table.versions[allowed[-1]], allowed) if allowed else None
+    allowed = _allowed(distribution, wanted, (*stated, *run.perhaps.get(distribution, ())), beside)
+    if not allowed:
+        return None
+    chosen = (*_chosen(distribution, wanted, stated, beside), *others)
+    return AtHand(table, table.versions[max(chosen)], allowed, False, chosen)
 
 
 def required(table: Table, base: str, version: str) -> str:
@@ -51,10 +57,21 @@ def required(table: Table, base: str, version: str) -> str:
     return wanted[table.release(version)] if wanted else ""
 
 
-def _pinned_bases(run: Run, table: Table) -> Iterator[str]:
-    return (
-        base for base in table.requires if run.versions.get(base) and base not in run.unreleased
+def _beside(run: Run, table: Table) -> tuple[tuple[str, str], ...]:
+    """The versions that are pinned of what the distribution builds on."""
+    return tuple(
+        (base, run.versions[base])
+        for base in table.requires
+        if run.versions.get(base) and base not in run.unreleased and base not in run.perhaps
     )
+
+
+def _chosen(
+    distribution: str, wanted: str, stated: tuple[str, ...], pins: tuple[tuple[str, str], ...]
+) -> tuple[int, ...]:
+    """The newest release of each environment."""
+    found = (_allowed(distribution, wanted, (one,), pins) for one in stated)
+    return tuple(one[-1] for one in found if one)
 
 
 @functools.lru_cache(maxsize=256)

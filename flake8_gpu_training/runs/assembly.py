@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Optional
@@ -34,7 +34,6 @@ from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs._followed_objects import are_changed, are_lost, changed_settings
 from flake8_gpu_training.runs.absent import absent, named_by
-from flake8_gpu_training.runs.asked import Asked
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed, recognise
@@ -68,6 +67,7 @@ from flake8_gpu_training.runs.model import (
     RunKind,
 )
 from flake8_gpu_training.runs.passing import Values, with_passed
+from flake8_gpu_training.runs.pins import Pins
 from flake8_gpu_training.runs.processes import hardware_of
 from flake8_gpu_training.runs.python_entry import (
     Entry,
@@ -173,17 +173,9 @@ class _Followed:
 class Assembly:
     """Builds runs of one project."""
 
-    def __init__(
-        self,
-        reach: Reach,
-        versions: Mapping[str, str],
-        asked: Optional[Asked] = None,
-        notebooks: Optional[Mapping[str, Mapping[str, str]]] = None,
-    ) -> None:
+    def __init__(self, reach: Reach, installed: Callable[..., Pins]) -> None:
         self.reach = reach
-        self.versions = versions
-        self.notebooks = notebooks or {}
-        self.asked = asked or Asked()
+        self.installed = installed
         self.handing = Handing(reach)
         self._last: Optional[_Followed] = None
 
@@ -718,6 +710,9 @@ class Assembly:
                 parts.files.append(document.path)
         at = location or (command.location if command is not None else place.location)
         problems = self._problems(parts)
+        started = parts.entry or place.location.path
+        installed = self.installed(*dict.fromkeys((started, at.path)))
+        image = image_versions(command)
         run = Run(
             id=str(at),
             kind=kind,
@@ -742,13 +737,10 @@ class Assembly:
                 origins.job,
             ),
             model=self._model(parts, command),
-            versions={
-                **self.versions,
-                **self.notebooks.get(at.path, {}),
-                **image_versions(command),
-            },
-            limits=self.asked.limits,
-            unreleased=self.asked.unreleased,
+            versions={**installed.versions, **image},
+            limits=installed.limits,
+            perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
+            unreleased=installed.unreleased,
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),

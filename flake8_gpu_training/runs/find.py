@@ -23,12 +23,13 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.garbage import seldom_collected
 from flake8_gpu_training.project import Project
-from flake8_gpu_training.runs.asked import asked_by
 from flake8_gpu_training.runs.assembly import Assembly, Origins
 from flake8_gpu_training.runs.configs import Recognised, recognise
+from flake8_gpu_training.runs.environments import Environments
 from flake8_gpu_training.runs.launchers import Launch, read_launch
 from flake8_gpu_training.runs.makefiles import made_by
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.pins import Pins
 from flake8_gpu_training.runs.python_entry import (
     FRAMEWORK_PACKAGES,
     Entry,
@@ -40,7 +41,6 @@ from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
 from flake8_gpu_training.runs.templates import bound_to, each_file, names_configuration
-from flake8_gpu_training.runs.versions import notebook_versions, pinned_versions
 
 if TYPE_CHECKING:
     from flake8_gpu_training.frameworks.detection import Detection
@@ -101,7 +101,7 @@ def run_of_file(
     ``framework``: "auto", or the id of the only framework to look for.
     """
     program = Program((file,))
-    assembly = Assembly(_NoReach(), versions)
+    assembly = Assembly(_NoReach(), lambda *paths: Pins(versions))
     runs = [
         assembly.of_program(program, entry, single_file=True)
         for entry in entries_of(program)
@@ -129,10 +129,7 @@ class _Finder:
         self.samples = Samples(project)
         self.commands = list(_commands(project))
         commands = [found.command for found in self.commands]
-        versions = pinned_versions(project, commands)
-        self.assembly = Assembly(
-            self.reach, versions, asked_by(project, commands), notebook_versions(commands)
-        )
+        self.assembly = Assembly(self.reach, Environments(project, commands).of)
         self._takers: Optional[list[tuple[str, Entry]]] = None
 
     def find(self, launch_command: Optional[str]) -> tuple[Run, ...]:

@@ -290,6 +290,8 @@ class Run:
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     """Versions that the project takes of what it does not pin (PEP 440), by distribution; each
     of its files may say something else."""
+    perhaps: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    """Versions of environments that the run may be started in, and may be not."""
     unreleased: frozenset[str] = frozenset()
     """Distributions whose source the project holds or installs from a repository: what they
     take, no release can tell."""

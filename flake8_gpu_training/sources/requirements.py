@@ -6,7 +6,7 @@ import ast
 import posixpath
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Callable, Optional, Union
 
 from packaging.requirements import InvalidRequirement
@@ -68,8 +68,10 @@ def read_requirements(text: Union[str, bytes], path: str) -> RequirementsFile:
     content, problems = decode(text, path)
     if any(problem.kind is ProblemKind.UNREADABLE for problem in problems):
         return RequirementsFile(path, problems=problems)
-    found, more = _reader_of(path)(content, path)
-    return RequirementsFile(path, tuple(found), (*problems, *more))
+    reader = _reader_of(path)
+    found, more = reader(content, path)
+    includes = included_files(content) if reader is _requirements_txt else ()
+    return RequirementsFile(path, tuple(found), (*problems, *more), includes)
 
 
 def _reader_of(path: str) -> _Reader:
@@ -679,15 +681,6 @@ def requirements_from_image(image: str, location: Location) -> tuple[Requirement
 
 def _from_tag(package: str, version: str, location: Location) -> Requirement:
     return Requirement(package, f"=={version}", location, _public(version))
-
-
-def pinned(requirements: Iterable[Requirement]) -> dict[str, str]:
-    """Exact versions by package name; the first that states one wins."""
-    versions: dict[str, str] = {}
-    for item in requirements:
-        if item.version:
-            versions.setdefault(item.name, item.version)
-    return versions
 
 
 _BY_NAME: dict[str, _Reader] = {

@@ -1,0 +1,165 @@
+"""What is installed where a script of a project runs: what the files nearest to it ask for."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from flake8_gpu_training.facts import Command, Requirement, RequirementsFile, Setting
+from flake8_gpu_training.project import PYTHON_KINDS, SCRIPT_KINDS, FileKind, Project
+from flake8_gpu_training.runs.held_sources import held_by
+from flake8_gpu_training.runs.pins import (
+    IMAGE,
+    INSTALLED,
+    LOCK,
+    REQUIRED,
+    Pins,
+    Source,
+    pins,
+    unreleased,
+)
+
+LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pipfile.lock")
+MAX_BYTES = 1_000_000
+# Folders of what is installed, for the scripts of the folder that they lie in.
+_SHARED = frozenset(
+    [
+        *("requirements", "requirement", "reqs", "req", "constraints", "dependencies", "deps"),
+        *("env", "envs", "environment", "environments", "conda", "install", "installation"),
+        *("docker", "dockerfiles", "container", "containers", "setup"),
+    ]
+)
+# Commands that install stand with other scripts.
+_SCRIPTS = _SHARED | {"scripts", "script", "shell", "bash", "bin", "tools"}
+
+
+class Environments:
+    """The requirements of a project, by the folders whose scripts they are for."""
+
+    def __init__(self, project: Project, commands: Iterable[Command] = ()) -> None:
+        self.project = project
+        self._folders = _folders_of_scripts(project)
+        self._found: dict[tuple[str, ...], Pins] = {}
+        self._sources = [*self._files(), *self._commands(commands), *self._images()]
+        self._unreleased = held_by(project.files) | frozenset(unreleased(self._sources))
+
+    def of(self, *paths: str) -> Pins:
+        """What holds for a script, by its path and that of the command which starts it.
+
+        The requirements of its own folder win over those of the folders above it; those of
+        others only may hold. What a file installs itself is nearest of all.
+        """
+        if paths not in self._found:
+            self._found[paths] = self._of(paths)
+        return self._found[paths]
+
+    def _of(self, paths: tuple[str, ...]) -> Pins:
+        own = [one for one in self._sources if one.kind == INSTALLED and one.path in paths]
+        others = [
+            one for one in self._sources if one not in own and not one.path.endswith(".ipynb")
+        ]
+        levels = [own]
+        for folder in _upwards(paths):
+            levels.append([one for one in others if folder in one.homes])
+            others = [one for one in others if folder not in one.homes]
+        return replace(pins(levels, others), unreleased=self._unreleased)
+
+    # --- what the project has ---
+
+    def _files(self) -> Iterator[Source]:
+        files = [one for one in self.project.requirements() if not self._is_auxiliary(one.path)]
+        homes = {file.path: self._homes(file.path, _SHARED) for file in files}
+        todo = list(files)
+        for file in todo:
+            for name in file.includes:
+                path = self.project.find(name, relative_to=file.path)
+                if path is None:
+                    continue
+                if path not in homes:
+                    todo += self._included(path)
+                homes[path] = homes.get(path, frozenset()) | homes[file.path]
+        for file in todo:
+            is_lock = posixpath.basename(file.path).lower() in LOCKS
+            kind = LOCK if is_lock else REQUIRED
+            yield Source(file.path, kind, file.requirements, homes[file.path])
+
+    def _included(self, path: str) -> list[RequirementsFile]:
+        """A file of requirements by another name."""
+        from flake8_gpu_training.sources.requirements import read_requirements
+
+        content = self.project.content(path, MAX_BYTES)
+        return [read_requirements(content, path)] if content is not None else []
+
+    def _commands(self, commands: Iterable[Command]) -> Iterator[Source]:
+        from flake8_gpu_training.sources.requirements import requirements_from_command
+
+        found: dict[str, list[Requirement]] = {}
+        for command in commands:
+            for item in requirements_from_command(command):
+                found.setdefault(command.location.path, []).append(item)
+        for path, items in found.items():
+            yield Source(path, INSTALLED, tuple(items), self._homes(path, _SCRIPTS))
+
+    def _images(self) -> Iterator[Source]:
+        found: dict[str, list[Requirement]] = {}
+        for setting in self._settings():
+            for item in _of_image(setting):
+                found.setdefault(item.location.path, []).append(item)
+        for path, held in found.items():
+            if not self._is_auxiliary(path):
+                yield Source(path, IMAGE, tuple(held), self._homes(path, _SCRIPTS))
+
+    def _settings(self) -> Iterator[Setting]:
+        for script in self.project.scripts():
+            yield from script.directives
+        for config in self.project.configs():
+            yield from config.resources
+
+    def _is_auxiliary(self, path: str) -> bool:
+        return self.project.is_auxiliary(path)
+
+    def _homes(self, path: str, shared: frozenset[str]) -> frozenset[str]:
+        """The folder of a file, and those above it while it is no folder of programs."""
+        folder = posixpath.dirname(path)
+        found = {folder}
+        while folder and (
+            posixpath.basename(folder).lower() in shared or folder not in self._folders
+        ):
+            folder = posixpath.dirname(folder)
+            found.add(folder)
+        return frozenset(found)
+
+
+def _folders_of_scripts(project: Project) -> frozenset[str]:
+    """Folders with programs or shell scripts, at any depth."""
+    kinds = (PYTHON_KINDS | SCRIPT_KINDS) - {FileKind.DOCKERFILE}
+    found: set[str] = set()
+    for path in project.files:
+        if project.kind(path) in kinds and posixpath.basename(path) != "setup.py":
+            folder = posixpath.dirname(path)
+            while folder and folder not in found:
+                found.add(folder)
+                folder = posixpath.dirname(folder)
+    return frozenset(found)
+
+
+def _upwards(paths: Iterable[str]) -> Iterator[str]:
+    """The folders of ``paths`` and those above them, the nearest first; the root is last."""
+    seen: set[str] = set()
+    for path in paths:
+        folder = posixpath.dirname(path)
+        while folder and folder not in seen:
+            seen.add(folder)
+            yield folder
+            folder = posixpath.dirname(folder)
+    yield ""
+
+
+def _of_image(setting: Setting) -> tuple[Requirement, ...]:
+    from flake8_gpu_training.sources.requirements import requirements_from_image
+
+    place = setting.location
+    if setting.name != "image" or not isinstance(setting.value, str) or place is None:
+        return ()
+    return requirements_from_image(setting.value, place)

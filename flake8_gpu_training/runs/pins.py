@@ -1,0 +1,144 @@
+"""What requirements say of each distribution, the nearest ones first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Optional
+
+from flake8_gpu_training.facts import Requirement
+
+LOCK, REQUIRED, INSTALLED, IMAGE = range(4)
+"""Kinds of sources: of two beside each other, the first one that pins is believed."""
+
+# ``~=4.46.0`` and ``==4.46.*`` say the minor version: as good as a pin to choose parameters.
+_COMPATIBLE = re.compile(r"(?:~=\s*(\d+(?:\.\d+)+)|==\s*(\d+(?:\.\d+)+)\.\*)")
+
+
+def _nothing() -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Source:
+    """The requirements of one file, and the folders whose scripts they are for."""
+
+    path: str
+    kind: int
+    requirements: tuple[Requirement, ...]
+    homes: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What a script is installed with.
+
+    ``versions``: the pinned ones. ``limits``: what is taken of the others (PEP 440); each entry
+    is one environment. ``perhaps``: further environments that the script may run in: those of
+    other folders, and what a README names. ``unreleased``: taken from a repository.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    perhaps: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
+    unreleased: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the sources of one place say of one distribution."""
+
+    version: str = ""
+    limits: tuple[str, ...] = ()
+
+
+def pins(levels: Sequence[Iterable[Source]], elsewhere: Iterable[Source] = ()) -> Pins:
+    """What holds where ``levels`` do, the nearest one first; those ``elsewhere`` only may."""
+    near = [_said_by(level) for level in levels]
+    far = _said_by(elsewhere)
+    versions: dict[str, str] = {}
+    limits: dict[str, tuple[str, ...]] = {}
+    perhaps: dict[str, tuple[str, ...]] = {}
+    for name in sorted({name for level in (*near, far) for name in level}):
+        said = _nearest([level[name] for level in near if name in level])
+        other = far.get(name)
+        if said is None and other is not None and (other.version or other.limits):
+            said = _Said(other.version)
+            perhaps[name] = ("",) if other.version else other.limits
+        if said is not None and said.version:
+            versions[name] = said.version
+        limits[name] = (said.limits if said is not None else ()) or ("",)
+    return Pins(MappingProxyType(versions), MappingProxyType(limits), MappingProxyType(perhaps))
+
+
+def _nearest(said: Sequence[_Said]) -> Optional[_Said]:
+    """The nearest one that says something. A range that is near may be pinned farther off."""
+    first = next((one for one in said if one.version or one.limits), None)
+    if first is None or first.version:
+        return first
+    pinned = next((one for one in said if one.version), None)
+    if pinned is not None and any(_takes(limit, pinned.version) for limit in first.limits):
+        return _Said(pinned.version, first.limits)
+    return first
+
+
+def _takes(limit: str, version: str) -> bool:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return SpecifierSet(limit).contains(version, prereleases=True)
+    except InvalidSpecifier:
+        return False
+
+
+def _said_by(sources: Iterable[Source]) -> dict[str, _Said]:
+    """What sources beside each other say. Pinned is what one kind of them agrees upon."""
+    pinned: dict[str, dict[int, set[str]]] = {}
+    asked: dict[str, dict[str, set[str]]] = {}
+    for source in sources:
+        for item in source.requirements:
+            if item.by_address:
+                continue
+            version = _version(item)
+            if version is not None:
+                pinned.setdefault(item.name, {}).setdefault(source.kind, set()).add(version)
+            files = asked.setdefault(item.name, {})
+            files.setdefault(_environment(source, item), set()).add(_specifier(item))
+    return {name: _said(pinned.get(name, {}), files) for name, files in asked.items()}
+
+
+def _environment(source: Source, item: Requirement) -> str:
+    """A lock file with several versions of a distribution has one for each environment."""
+    return f"{source.path} {item.version}" if source.kind == LOCK else source.path
+
+
+def _said(pinned: Mapping[int, set[str]], files: Mapping[str, set[str]]) -> _Said:
+    limits = {",".join(sorted(these - {""})) for these in files.values()}
+    agreed = next((next(iter(pinned[k])) for k in sorted(pinned) if len(pinned[k]) == 1), "")
+    if LOCK in pinned and len(pinned[LOCK]) > 1:
+        return _Said("", tuple(sorted({_minor(version) for version in pinned[LOCK]})))
+    return _Said(agreed, tuple(sorted(limits - {""})))
+
+
+def _version(requirement: Requirement) -> Optional[str]:
+    if requirement.version:
+        return requirement.version
+    match = _COMPATIBLE.search(requirement.specifier)
+    return (match.group(1) or match.group(2)) if match is not None else None
+
+
+def _specifier(item: Requirement) -> str:
+    """What is asked for; of a pin its minor version, of which one release stands for all."""
+    return _minor(item.version) if item.version else item.specifier
+
+
+def _minor(version: str) -> str:
+    minor = re.match(r"\d+\.\d+", version)
+    return f"=={minor.group()}.*" if minor is not None else f"=={version}"
+
+
+def unreleased(sources: Iterable[Source]) -> Iterator[str]:
+    """Distributions that are installed from a repository."""
+    return (item.name for source in sources for item in source.requirements if item.by_address)

@@ -1,0 +1,80 @@
+"""Which release a run gets: the requirements that hold for its own script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+import pytest
+from checks_support import findings, runs_of
+
+FORMER = "from transformers import TrainingArguments\nTrainingArguments(output_dir='o', {}='no')\n"
+OLD = FORMER.format("evaluation_strategy")
+NEW = FORMER.format("eval_strategy")
+
+
+def told(root: Path, files: dict[str, str], code: str = "GPU007") -> dict[str, str]:
+    """Messages by the file that they stand in."""
+    found = findings(runs_of(root, files), code)
+    return {one.location.path: one.message for one in found if one.location is not None}
+
+
+@pytest.mark.parametrize(
+    ("files", "script", "message"),
+    [
+        # its own folder wins over the root and over others
+        ({"a/r": "4.40.2", "r": "4.57.1"}, OLD, None),
+        ({"a/r": "4.57.1", "r": "4.40.2"}, OLD, "4.57.1 no longer has"),
+        ({"a/r": "4.40.2", "b/r": "4.57.1", "b/t.py": ""}, OLD, None),
+        ({"a/r": "4.40.2", "b/r": "4.57.1", "b/t.py": ""}, NEW, "4.40.2 is asked for"),
+        # what only another folder asks for may hold, and may not
+        ({"b/r": "4.40.2", "b/t.py": ""}, OLD, None),
+        ({"b/r": "4.40.2", "b/t.py": ""}, NEW, None),
+        ({"b/r": "4.57.1", "b/t.py": ""}, OLD, "4.57.1, the newest"),
+        # a folder without programs is for those of the one above it
+        ({"requirements/r": "4.40.2"}, NEW, "4.40.2 is asked for"),
+        ({"b/r": "4.40.2", "c/r": "4.57.1"}, OLD, None),
+        ({"b/r": "4.52.4", "c/r": "4.57.1"}, OLD, "no longer has"),
+    ],
+)
+def test_the_nearest_requirements_hold(
+    tmp_path: Path, files: dict[str, str], script: str, message: Optional[str]
+) -> None:
+    project = {
+        path.replace("/r", "/requirements.txt") if path != "r" else "requirements.txt": (
+            f"transformers=={text}\n" if path.endswith("r") else text
+        )
+        for path, text in files.items()
+    }
+    found = told(tmp_path, {"a/t.py": script, **project}).get("a/t.py")
+    assert (found is None) if message is None else (message in (found or "")), found
+
+
+LOCKED = '[[package]]\nname = "transformers"\nversion = "{}"\n'
+
+
+@pytest.mark.parametrize(
+    ("versions", "refused"),
+    [(("4.40.2", "4.52.4"), False), (("4.51.3", "4.52.4"), True), (("4.40.2",), False)],
+)
+def test_a_lock_file_with_several_versions(
+    tmp_path: Path, versions: tuple[str, ...], refused: bool
+) -> None:
+    lock = "\n".join(LOCKED.format(version) for version in versions)
+    asked = '[project]\nname = "x"\nversion = "1"\ndependencies = ["transformers>=4.36"]\n'
+    files = {"t.py": OLD, "uv.lock": lock, "pyproject.toml": asked}
+    assert bool(told(tmp_path, files)) is refused
+
+
+@pytest.mark.parametrize("name", ["reqs/train.txt", "more.in"])
+def test_included_files_are_read(tmp_path: Path, name: str) -> None:
+    files = {"t.py": OLD, "requirements.txt": f"-r {name}\n", name: "transformers==4.40.2\n"}
+    assert not told(tmp_path, files)
+    files[name] = "transformers==4.57.1\n"
+    assert "4.57.1" in told(tmp_path, files)["t.py"]
+
+
+def test_a_workspace_pins_what_its_members_ask_for(tmp_path: Path) -> None:
+    member = '[project]\nname = "x"\nversion = "1"\ndependencies = ["transformers>=4.36"]\n'
+    files = {"a/t.py": OLD, "a/pyproject.toml": member, "uv.lock": LOCKED.format("4.40.2")}
+    assert not told(tmp_path, files)
