@@ -500,7 +500,7 @@ def test_deepspeed_files_are_linked_from_flag_file_constructor_and_heredoc(
         {
             "conf/ds.json": stage,
             "a.sh": "swift sft --deepspeed conf/ds.json",
-            "b.yaml": "stage: sft\nfinetuning_type: full\ndo_train: true\n"
+            "b.yaml": "stage: sft\nfinetuning_type: full\ndo_train: true\nmodel_name_or_path: a/b\n"
             "deepspeed: conf/ds.json\n",
             "c.py": script,
             "d.py": literal,

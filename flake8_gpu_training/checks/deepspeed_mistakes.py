@@ -23,6 +23,7 @@ from flake8_gpu_training.checks._mistaken import (
     replaced,
     written,
 )
+from flake8_gpu_training.checks._programs import first_call
 from flake8_gpu_training.checks._scale import (
     number,
     ranks,
@@ -77,7 +78,7 @@ _PAIRS = (
 
 
 def _mismatches(run: Run) -> Iterator[Fault]:
-    if run.framework not in ON_TRAINER or run.deepspeed is None:
+    if run.framework not in ON_TRAINER or run.deepspeed is None or not _is_integrated(run):
         return
     for dotted, parameter in _PAIRS:
         theirs, ours = entry_of(run.deepspeed, dotted), written(run, parameter)
@@ -100,6 +101,16 @@ def _mismatches(run: Run) -> Iterator[Fault]:
             replaced(run, dotted, "auto") if dotted[-1:].isalpha() else None,
         )
     yield from _precision_left_off(run)
+
+
+def _is_integrated(run: Run) -> bool:
+    """Whether the trainer itself reads the configuration: what a program hands to
+    ``deepspeed.initialize`` is never held against the arguments."""
+    if "deepspeed" in run.settings or run.accelerate is not None:
+        return True
+    if "deepspeed_config_file" in run.launcher.options:
+        return True
+    return first_call(run, "deepspeed.initialize") is None
 
 
 def _precision_left_off(run: Run) -> Iterator[Fault]:

@@ -492,6 +492,12 @@ _LENIENT: Mapping[str, re.Pattern[str]] = {
 """Classes that validate what they are given and take any keyword."""
 
 
+LOADING = "from_pretrained"
+_MODELS = re.compile(
+    r"transformers\.(?:\w+\.)*(?:\w+For\w+|\w+Model|AutoModel\w*)\.from_pretrained"
+)
+
+
 def is_trainer(group: str) -> bool:
     """Whether a group is what the constructor of a trainer takes, not its arguments."""
     return group.endswith("Trainer")
@@ -520,6 +526,9 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
                 continue
             if asks:
                 call = _as_written(call)
+            if call.method == LOADING:
+                yield from _loaded(run, call)
+                continue
             accepted = _accepted(run, distribution, _ENGINES.get(call.method, call.method))
             if accepted is None:
                 continue
@@ -530,6 +539,13 @@ def constructed(run: Run) -> Iterator[tuple[Call, Accepted]]:
             if is_trainer(call.method):
                 arguments = _trained(run, distribution, call.method)
             yield call, replace(accepted, keeps_others=_is_of(call, _LENIENT), arguments=arguments)
+
+
+def _loaded(run: Run, call: Call) -> Iterator[tuple[Call, Accepted]]:
+    """What loads a model: the keywords that it takes depend on the model, its rules do not."""
+    found = at_hand(run, "transformers")
+    if found is not None:
+        yield call, Accepted((Part(found, LOADING),), keeps_others=True)
 
 
 def _as_written(call: Call) -> Call:
@@ -561,6 +577,8 @@ def _library(call: Call) -> str:
         return root if positions(call) else ""
     if is_trainer(call.method) and call.name.startswith("trl.experimental."):
         return ""  # some are named as those of the tables, and take other names
+    if call.method == LOADING:
+        return root if _MODELS.fullmatch(call.name) else ""
     if root in _ENGINE_OF and not _ENGINE_OF[root].fullmatch(call.name):
         return ""
     return root if _is_of(call, _STRICT) or _is_of(call, _LENIENT) else ""

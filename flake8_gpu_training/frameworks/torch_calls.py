@@ -83,3 +83,13 @@ def positions(call: Call) -> tuple[str, ...]:
         if name in known_to_it and re.fullmatch(pattern, module):
             return known_to_it[name]
     return ()
+
+
+TORCH_TYPES = tuple(
+    """
+    float32 float float64 double float16 half bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3fnuz
+    float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 uint8 uint16 uint32 uint64 int8 int16 short
+    int32 int int64 long bool complex32 chalf complex64 cfloat complex128 cdouble
+    """.split()  # noqa: SIM905
+)
+"""Types of tensors by their names in ``torch``."""

@@ -59,6 +59,8 @@ _SPECIAL = re.compile(
     r"|mcore|custom|notebooks?|research|multi_?nodes?|multinode|elastic|docker|async|moe|int8|fp8"
     r"|agent|tools?|plugin|internal|seq_?cls|embedding|reranker|cached_\w+|legacy|v\d+_\d+)(?:[/_.-]|$)"
 )
+_READS_YAML = re.compile(rb"\b(?:yaml\.\w*load|OmegaConf\.load|YAML\()")
+_STARTS_IT = re.compile(rb"(?i)llama-?factory|llmtuner")
 _KIND_RANK = {RunKind.TRAIN: 0, RunKind.SERVE: 1, RunKind.INFER: 2, RunKind.OTHER: 3}
 
 
@@ -191,8 +193,26 @@ class _Finder:
                 recognised = recognise(document)
                 if recognised is not None:
                     run = self._templated(document, recognised, templates)
-                    runs.append(run or self._described(document, recognised))
+                    if run is None and not self._is_anothers(document, recognised):
+                        run = self._described(document, recognised)
+                    runs += [run] if run is not None else []
         return runs
+
+    def _is_anothers(self, document: Document, recognised: Recognised) -> bool:
+        """Whether a program of the project's own reads what has LLaMA-Factory's names only.
+
+        LLaMA-Factory starts with no file that lacks the model.
+        """
+        if recognised.framework != "llamafactory":
+            return False
+        if document.get("model_name_or_path") is None:
+            return True
+        name = posixpath.basename(document.path).encode()
+        return any(
+            name in content and _READS_YAML.search(content) and not _STARTS_IT.search(content)
+            for _, content in self.project.python_sources(self.project.is_auxiliary)
+            if not isinstance(content, Problem)
+        )
 
     def _templated(
         self, document: Document, recognised: Recognised, templates: Sequence[Found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
-from flake8_gpu_training.frameworks.refusals.peft import low_rank, others, prompts
+from flake8_gpu_training.frameworks.refusals.peft import applied, low_rank, others, prompts
 from flake8_gpu_training.language import Text
 
 _TASKS = (
@@ -36,6 +36,7 @@ _TASK = Refusal(
 REFUSALS: tuple[Refusal, ...] = (
     _TASK,
     *low_rank.REFUSALS,
+    *applied.REFUSALS,
     *prompts.REFUSALS,
     *others.REFUSALS,
 )

@@ -6,8 +6,10 @@ from flake8_gpu_training.frameworks.refusals.base import Refusal
 from flake8_gpu_training.frameworks.refusals.transformers import (
     arguments,
     generation,
+    loading,
     quantization,
     sharded,
+    tracking,
     trainer,
     training,
     values,
@@ -21,4 +23,6 @@ REFUSALS: tuple[Refusal, ...] = (
     *trainer.REFUSALS,
     *quantization.REFUSALS,
     *generation.REFUSALS,
+    *loading.REFUSALS,
+    *tracking.REFUSALS,
 )

@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 from flake8_gpu_training.frameworks.refusals import fields
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal
+from flake8_gpu_training.frameworks.torch_calls import TORCH_TYPES
 from flake8_gpu_training.language import Text
 
 _PATH = "transformers/utils/quantization_config.py"
@@ -43,14 +44,14 @@ _STORAGE = ("float16", "float32", "int8", "uint8", "float64", "bfloat16")
 
 
 def _is_type(parameter: str, texts: tuple[str, ...]) -> Callable[[Options], bool]:
-    """Whether a parameter is neither a torch type nor, where ``texts`` lists some, its name."""
+    """Whether a parameter is neither a torch type nor the name of one of ``texts``."""
 
     def refused(options: Options) -> bool:
         if options.reference(parameter):
             return False
         value = options[parameter]
         if isinstance(value, str):
-            return bool(texts) and value not in texts
+            return value not in texts
         return value is not None
 
     return refused
@@ -88,7 +89,7 @@ _BITS_AND_BYTES = (
     _typed(_BNB, "llm_int8_has_fp16_weight", bool),
     _typed(_BNB, "bnb_4bit_quant_type", str),
     _typed(_BNB, "bnb_4bit_use_double_quant", bool),
-    _torch_type("bnb_4bit_compute_dtype", ()),
+    _torch_type("bnb_4bit_compute_dtype", TORCH_TYPES),
     _torch_type("bnb_4bit_quant_storage", _STORAGE, since="4.42.4"),
 )
 

@@ -209,6 +209,46 @@ def _is_streamed(call: Call) -> bool:
     return "split" in call.keywords and streaming is not None and streaming.value is True
 
 
+# --- what its model is --------------------------------------------------------------------
+
+_ADAPTS = frozenset({"peft", "unsloth", "adapters", "trl", "optimum", "hqq", "torchao"})
+"""Packages that may put something to train into a quantized model."""
+
+
+def _trains_quantized(options: Options) -> bool:
+    trainer = trainer_of(options)
+    if trainer.method not in _PLAIN:
+        return False
+    files = options.run.python
+    if any(item.module.partition(".")[0] in _ADAPTS for file in files for item in file.imports):
+        return False
+    if any(call.method in _ADDS for file in files for call in file.calls):
+        return False
+    made = _makers(options, _value_of(trainer, "model", 0) or "-")
+    return len(made) == 1 and made[0].method == "from_pretrained" and _quantizes(options, made[0])
+
+
+_ADDS = frozenset({"add_adapter", "load_adapter", "dequantize", "inject_adapter_in_model"})
+
+
+def _quantizes(options: Options, load: Call) -> bool:
+    """Whether bitsandbytes surely quantizes the model that a call loads."""
+    given = passed(load, "quantization_config")
+    if given is None:
+        bits = (load.keywords.get(name) for name in _BITS)
+        return any(one is not None and one.value is True for one in bits)
+    if "BitsAndBytesConfig(" in given.text:
+        return any(f"{name}=True" in given.text.replace(" ", "") for name in _BITS)
+    made = _makers(options, given.text) if given.text.isidentifier() else []
+    if len(made) != 1 or made[0].method != "BitsAndBytesConfig":
+        return False
+    values = (made[0].keywords.get(name) for name in _BITS)
+    return any(one is not None and one.value is True for one in values)
+
+
+_BITS = ("load_in_4bit", "load_in_8bit")
+
+
 def _of_trainer(options: Options) -> Location:
     return trainer_of(options).location
 
@@ -228,6 +268,21 @@ REFUSALS: tuple[Refusal, ...] = (
         raiser="Trainer",
         groups=GROUPS,
         since="4.47.1",
+    ),
+    Refusal(
+        "quantized-without-adapter",
+        f"{_SOURCE}: purely quantized models",
+        (),
+        _trains_quantized,
+        Text(
+            "先用 get_peft_model 加上 LoRA，或不量化",
+            "put LoRA into the model with get_peft_model, or do not quantize it",
+        ),
+        Text("量化后的权重不能训练", "quantized weights are not trained"),
+        at=_of_trainer,
+        raiser="Trainer",
+        groups=GROUPS,
+        since="4.38.2",
     ),
     Refusal(
         "training-without-dataset",
