@@ -269,6 +269,22 @@ def test_images_state_versions(image, expected):
     assert {item.name: item.version for item in found} == expected
 
 
+NAMES = [
+    "requirements.txt", "pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "Pipfile",
+    "Pipfile.lock", "uv.lock", "pixi.toml",
+]  # fmt: skip
+PIECES = st.sampled_from(
+    ["torch", "==", "2.4", "\n", "[", "]", "@", "git+https://x/y", "#egg=", ";", '"', "= ", "\\",
+     "dependencies", ": ", "- ", "  ", "{", "}", "setup(install_requires=", ")", "[[package]]\n",
+     "*", "^", "~", "version = ", "9" * 30]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(NAMES),
+    st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=50) | st.binary(max_size=50),
+)
 def test_no_input_raises(name, data):
     read_requirements(data, name)
 
