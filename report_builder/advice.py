@@ -288,9 +288,10 @@ _SMALL = Text(
 )
 _SMALL_GIB = 10.0
 _UNSURE_SIZE = Text(
-    "模型规模未知：单卡放得下时用 DDP 即可，不需要分片；放不下时从 ZeRO-2 开始，配置如下；"
-    "需根据实际硬件调整",
-    "the model's size is not known: DDP without sharding will do where one GPU holds the model; "
+    "模型规模未知：单卡放得下时用 DDP 即可，不需要分片（全参训练的权重、梯度与优化器约为每参数"
+    " 16 字节）；放不下时从 ZeRO-2 开始，配置如下；需根据实际硬件调整",
+    "the model's size is not known: DDP without sharding will do where one GPU holds the model "
+    "(full training takes about 16 bytes per parameter for weights, gradients and optimizer); "
     "where it does not, start with ZeRO-2 as configured below; adjust to the actual hardware",
 )
 _NOTHING_SHARDED = Text("不分片时不需要卸载", "nothing is sharded, so nothing is offloaded")
@@ -419,7 +420,7 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
     if gpus == 1:
         return 0, False, _ONE_GPU, _NOTHING_SHARDED
     states = _states(run, 1, 0)
-    if states is None and run.framework == "generic":
+    if states is None and (run.framework == "generic" or run.value("tuning") == "full"):
         return 0, False, _UNSURE_SIZE, _NOTHING_SHARDED
     if states is not None and states < _SMALL_GIB:
         return 0, False, _SMALL.fill(states=states), _NOTHING_SHARDED

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
@@ -29,7 +29,7 @@ from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
 from report_builder.picture import picture
 from report_builder.recommendations import Recommendation, is_prose
-from report_builder.report import Report
+from report_builder.report import Report, title_of
 from report_builder.run_words import RunWords
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
@@ -48,6 +48,7 @@ from report_builder.wording import (
 MAIN = "static-analysis-report.md"
 _TEMPLATES = Path(__file__).parent / "templates"
 _LISTED_RUNS = 10
+_LISTED_ALIKE = 3
 _LISTED_PLACES = 5
 _SHOWN_COMMAND = 200
 _SHOWN_CHANGE = 100
@@ -165,6 +166,14 @@ def _by_code(audit: Optional[ScoredAudit]) -> list[ScoredItem]:
     return [item for c in categories for item in c.items if item.change is not None]
 
 
+@dataclass(frozen=True)
+class _Alike:
+    """Runs of a kind and framework with the same ``codes``."""
+
+    runs: tuple[Run, ...]
+    codes: Mapping[str, int]
+
+
 class _View(RunWords):
     """What the templates may ask, in one language."""
 
@@ -196,6 +205,9 @@ class _View(RunWords):
             "fence": fence,
             "change_fence": change_fence,
             "own_patch": self.own_patch,
+            "runs_of": self.runs_of,
+            "codes_of": self.codes_of,
+            "title_of": lambda run: self.say(title_of(run.framework)),
             "number": number,
             "percent": percent,
             "sentence": self.sentence,
@@ -254,11 +266,7 @@ class _View(RunWords):
             "priority_of": self.priority_of,
             "message_of": self.message_of,
         }
-        counts = Counter(diagnostic.run for diagnostic in report.diagnostics)
-        others = sorted(
-            (run for run in report.runs if run is not report.primary),
-            key=lambda run: (-counts[run.id], run.id),
-        )
+        others = self._other_runs()
         own = report.primary.id if report.primary is not None else None
         return {
             **named,
@@ -273,10 +281,39 @@ class _View(RunWords):
                 for priority, heading in _PRIORITY.items()
             ],
             "unaudited": self.unaudited(),
-            "others": [(run, counts[run.id]) for run in others[:_LISTED_RUNS]],
-            "more_runs": max(0, len(others) - _LISTED_RUNS),
+            "others": others[:_LISTED_RUNS],
+            "more_runs": sum(len(group.runs) for group in others[_LISTED_RUNS:]),
             "own_diagnostics": [d for d in report.diagnostics if d.run == own],
         }
+
+    def _other_runs(self) -> list[_Alike]:
+        """Runs beside the primary one, together where the same is said of them."""
+        codes: dict[str, Counter[str]] = {}
+        for diagnostic in self.report.diagnostics:
+            codes.setdefault(diagnostic.run, Counter())[diagnostic.code] += 1
+        groups: dict[tuple[object, ...], list[Run]] = {}
+        for run in sorted(self.report.runs, key=lambda run: run.id):
+            if run is not self.report.primary:
+                said = tuple(sorted(codes.get(run.id, Counter()).items()))
+                groups.setdefault((said, run.kind, run.framework), []).append(run)
+        alike = [_Alike(tuple(runs), codes.get(runs[0].id, Counter())) for runs in groups.values()]
+        return sorted(alike, key=lambda group: (-sum(group.codes.values()), group.runs[0].id))
+
+    def runs_of(self, group: _Alike) -> str:
+        """The runs of a row: the first few by their ids."""
+        shown = self.t("、", ", ").join(code(run.id) for run in group.runs[:_LISTED_ALIKE])
+        more = len(group.runs) - _LISTED_ALIKE
+        return (
+            shown
+            if more <= 0
+            else shown + self.t(f" 等 {more + _LISTED_ALIKE} 个", f" and {more} more")
+        )
+
+    def codes_of(self, group: _Alike) -> str:
+        """The codes of a row, each with how often it is given where that is more than once."""
+        counted = sorted(group.codes.items())
+        each = (name if times == 1 else f"{name} ×{times}" for name, times in counted)
+        return self.t("、", ", ").join(each) or "—"
 
     # --- audits ---
 
@@ -587,7 +624,8 @@ class _View(RunWords):
         command = _command(report)
         if len(command) <= _SHOWN_COMMAND:
             return ""
-        return fence(re.sub(r" (?=--\w)", " \\\n    ", command), "bash")
+        lines = [*_prefix(report), re.sub(r" (?=--\w)", " \\\n    ", command)]
+        return fence(" \\\n".join(lines), "bash")
 
     def engines_of(self, report: Report) -> str:
         """Inference engines beside the training framework."""
@@ -705,6 +743,27 @@ def _command(report: Report) -> str:
     words = tuple(_quoted(word) for word in run.command.words)
     shown = shown_command(replace(run, command=replace(run.command, words=words)))
     return redacted(" ".join(shown.split()))
+
+
+# What sets a launcher's processes, in the order in which it is mostly written.
+_OF_LAUNCHER = (
+    "CUDA_VISIBLE_DEVICES",
+    "NNODES",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "NPROC_PER_NODE",
+)
+
+
+def _prefix(report: Report) -> list[str]:
+    """The assignments before the primary run's command that set its processes."""
+    run = report.primary
+    if report.options.launch_command or run is None or run.command is None:
+        return []
+    given = run.command.environment
+    known_ones = ((name, given[name].value) for name in _OF_LAUNCHER if name in given)
+    return [f"{name}={value}" for name, value in known_ones if isinstance(value, (str, int))]
 
 
 def _written(change: Optional[Change]) -> str:

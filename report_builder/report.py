@@ -92,10 +92,7 @@ class Report:
     @property
     def framework_title(self) -> Text:
         """Name of the training framework (or engine, or plain PyTorch)."""
-        if self.training == "generic":
-            return Text("通用（PyTorch）", "generic (PyTorch)")
-        title = framework_of(self.training).title
-        return Text(title, title)
+        return title_of(self.training)
 
     @property
     def attainment(self) -> Optional[float]:
@@ -103,6 +100,14 @@ class Report:
         earned = sum(audit.earned for audit in self.audits)
         lost = sum(audit.lost for audit in self.audits)
         return earned / (earned + lost) if earned + lost > 0 else None
+
+
+def title_of(framework: str) -> Text:
+    """A framework's name as users know it."""
+    if framework == "generic":
+        return Text("通用（PyTorch）", "generic (PyTorch)")
+    title = framework_of(framework).title
+    return Text(title, title)
 
 
 def timestamp() -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from flake8_gpu_training.frameworks.accepted import CONFIG_FLAG
 from flake8_gpu_training.frameworks.reading import NEWEST, version_of
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
@@ -36,6 +37,17 @@ def in_release(run: Run, text: Text) -> Text:
     if run.framework == "hf_trainer" and "SFTConfig(" in text.en:
         return Text(*(_for_trainer(run, words) for words in text))
     return text
+
+
+def launched_in_release(run: Run, command: str) -> str:
+    """A template's command as the releases that ``run`` pins take it.
+
+    Some of ms-swift's take the file by a flag alone (swift/cli/main.py).
+    """
+    by_flag = CONFIG_FLAG[0] <= version_of(run, "ms-swift")[:2] <= CONFIG_FLAG[1]
+    if run.framework != "swift" or not by_flag:
+        return command
+    return re.sub(r"\b((?:swift|megatron) \w+) (?=\S+\.yaml)", r"\1 --config ", command)
 
 
 # What ms-swift, and Megatron within it, named otherwise before 4.0.

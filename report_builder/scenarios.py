@@ -13,7 +13,7 @@ from typing import Optional
 
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
-from report_builder.scenario_releases import in_release, is_released
+from report_builder.scenario_releases import in_release, is_released, launched_in_release
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
@@ -751,6 +751,8 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
         "source": _source(dataset),
         "output": (_name(run, "output_dir") if run else None) or entry.output,
         "template": _chat_template(model, entry.template),
+        "model_type": _line(run, "model_type") if suits else "",
+        "rewards": _rewards(run),
     }
     files = tuple(_file(source, name, values) for source, name in entry.files)
     if run is not None:
@@ -769,6 +771,26 @@ def _folder_and_list(run: Run) -> Optional[tuple[str, str]]:
     return named[0], named[1] or f"{named[0]}/metadata.json"
 
 
+def _line(run: Optional[Run], name: str) -> str:
+    """The run's own parameter as a line of a file; "" where it has none in plain words."""
+    setting = run.settings.get(name) if run is not None else None
+    if setting is None or not setting.explicit or not setting.known:
+        return ""
+    value = setting.value
+    words = list(value) if isinstance(value, (list, tuple)) else str(value).split()
+    if not words or not all(_is_plain(word) for word in words):
+        return ""
+    return f"{name}: {words[0] if len(words) == 1 else '[' + ', '.join(words) + ']'}\n"
+
+
+def _rewards(run: Optional[Run]) -> str:
+    """What scores the samples of a run that generates, and the plugins and prompt they need."""
+    funcs = _line(run, "reward_funcs")
+    if not funcs:
+        return "reward_funcs: accuracy"
+    return "".join((_line(run, "system"), _line(run, "external_plugins"), funcs)).rstrip("\n")
+
+
 def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:
     """The entry's title with the run's own size and number of GPUs where it is adapted to it."""
     title = entry.title
@@ -781,11 +803,16 @@ def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:
             re.sub(r"^[\d.–]+B (?=模型|视频模型)", f"{size} ", title.zh),
             re.sub(r"\ban? [\d.–]+B (?=model|video model)", f"{_article(size)} {size} ", title.en),
         )
-    gpus = run.hardware.gpus_per_node
-    if gpus is not None and _launch(run, entry) != entry.launch:
+    elif suits and not parameters and _model_name(run):
         title = Text(
-            re.sub(r"单卡 (\d+ GB)", rf"{gpus}×\1", title.zh),
-            re.sub(r"one (\d+ GB) card", rf"{gpus}×\1", title.en),
+            re.sub(r"^[\d.–]+B (?=模型)", "本项目", title.zh),
+            re.sub(r"\ban? [\d.–]+B (?=model)", "the run's ", title.en),
+        )
+    gpus = run.hardware.gpus_per_node
+    if gpus is not None and f"{gpus} " in _launch(run, entry) and entry.gpus < gpus:
+        title = Text(
+            re.sub(r"(?:单卡 |\d+×)(\d+ GB)", rf"{gpus}×\1", title.zh),
+            re.sub(r"(?:one (\d+ GB) card|\d+×(\d+ GB))", rf"{gpus}×\1\2", title.en),
         )
     return title
 
@@ -805,22 +832,34 @@ def _suits(run: Run, entry: _Entry) -> bool:
 
 def _model_name(run: Run) -> Optional[str]:
     """The run's model as a framework loads it: a path or a hub's ``owner/name``."""
-    for name in (_name(run, "model"), run.model.name):
+    for name in (_name(run, "model"), _checkpoint(run), run.model.name):
         if name and "/" in name and not re.search(r"[\s\"'$`\\<>]", name):
             return name
     return None
 
 
+def _checkpoint(run: Run) -> Optional[str]:
+    """Weights that a full training goes on from, where no model is named (ms-swift 3)."""
+    setting = run.settings.get("ckpt_dir") if run.framework == "swift" else None
+    full = run.value("tuning") == "full"
+    return setting.value if full and setting is not None and _is_plain(setting.value) else None
+
+
 def _launch(run: Optional[Run], entry: _Entry) -> str:
-    """The entry's command; one for a single GPU is started on all that the run has."""
+    """The entry's command; one for fewer GPUs is started on all that the run has."""
     gpus = run.hardware.gpus_per_node if run is not None else None
-    if run is None or entry.gpus > 1 or gpus is None or gpus < 2:
-        return entry.launch
+    launch = entry.launch if run is None else launched_in_release(run, entry.launch)
+    if run is None or gpus is None or gpus < 2 or 1 < entry.gpus >= gpus:
+        return launch
+    if run.framework == "swift" and entry.gpus > 1:
+        return launch.replace(f"NPROC_PER_NODE={entry.gpus} ", f"NPROC_PER_NODE={gpus} ")
     if run.framework == "swift":
-        return f"NPROC_PER_NODE={gpus} {entry.launch}"
+        return f"NPROC_PER_NODE={gpus} {launch}"
+    if entry.gpus > 1:
+        return launch
     if run.framework == "hf_trainer":
         return entry.launch.replace("python ", f"torchrun --nproc_per_node {gpus} ", 1)
-    return entry.launch
+    return launch
 
 
 def _name(run: Run, practice: str) -> Optional[str]:
@@ -828,8 +867,12 @@ def _name(run: Run, practice: str) -> Optional[str]:
     value = run.value(practice)
     if isinstance(value, (list, tuple)) and len(value) == 1:
         value = value[0]
-    plain = isinstance(value, str) and value and not re.search(r"[\s\"'$`\\]", value)
-    return str(value) if plain else None
+    return str(value) if _is_plain(value) else None
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a word that needs no quotes."""
+    return isinstance(value, str) and bool(value) and not re.search(r"[\s\"'$`\\]", value)
 
 
 def _source(dataset: str) -> str:

@@ -831,3 +831,13 @@ def test_what_stands_in_the_call_itself_is_told_all_the_same(tmp_path: Path) -> 
     source = ASKING["by an if"].replace("SFTConfig(**kw)", 'SFTConfig("o", max_seq_length=10)')
     (message,) = messages(tmp_path, {"train.py": source})
     assert message.startswith("GPU007 write max_length")
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_a_new_flag_stands_below_the_others(indent: str, tmp_path: Path) -> None:
+    text = f"swift sft \\\n{indent}--model Qwen/Qwen2.5-7B-Instruct \\\n{indent}--dataset a.jsonl\n"
+    runs = runs_of(tmp_path, {"train.sh": text})
+    (found,) = findings(runs, "GPU301")
+    assert found.change is not None
+    patch = unified_diff(tmp_path, [found.change])
+    assert f"+{indent}--attn_impl flash_attn" in patch.splitlines()

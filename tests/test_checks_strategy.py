@@ -287,6 +287,13 @@ def test_rollout_checks_cannot_apply_elsewhere(tmp_path: Path) -> None:
         assert status(dpo, code) is Status.NOT_APPLICABLE
 
 
+@pytest.mark.parametrize(("address", "expected"), [("--vllm_server_host 10.0.0.2 ", 0), ("", 1)])
+def test_a_servers_address_means_a_server(tmp_path: Path, address: str, expected: int) -> None:
+    run = rlhf(tmp_path, f"{address}--use_vllm true")
+    for code in ("GPU903", "GPU935"):
+        assert len(judged(run, code).findings) == expected, code
+
+
 def test_a_colocated_engine_should_sleep(tmp_path: Path) -> None:
     colocated = "--use_vllm true --vllm_mode colocate"
     (found,) = judged(rlhf(tmp_path, colocated), "GPU903").findings

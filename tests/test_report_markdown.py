@@ -302,3 +302,22 @@ def test_what_several_places_need_is_told_of_each(tmp_path: Path) -> None:
     assert "(`train.sh:3`, `:5`)" in text
     assert "+    --lora_dropout 0.05 \\" in text
     assert "no release is pinned: the run fails at start where this one is installed" in text
+
+
+def test_other_runs_of_which_the_same_is_said_share_a_row(tmp_path: Path) -> None:
+    for name in ("a", "b", "c", "d", "e"):
+        text = _OLD_NAMES.replace("out\n", f"out/{name}\n")
+        (tmp_path / f"{name}.sh").write_text(f"NPROC_PER_NODE=2 {text}", encoding="utf-8")
+    main([str(tmp_path), "--quiet", "--lang", "zh", "--output-dir", str(tmp_path / "out")])
+    text = (tmp_path / "out" / "static-analysis-report.md").read_text(encoding="utf-8")
+    (row,) = [line for line in text.splitlines() if line.startswith("| `") and "训练 |" in line]
+    assert " 等 4 个 | 训练 | ms-swift | " in row
+    assert "GPU007 ×2" in row
+
+
+def test_a_launch_command_in_full_has_what_sets_its_processes(tmp_path: Path) -> None:
+    text = _OLD_NAMES.replace("out\n", f"out/{'x' * 200}\n")
+    (tmp_path / "a.sh").write_text(f"A=1 NPROC_PER_NODE=2 {text}", encoding="utf-8")
+    main([str(tmp_path), "--quiet", "--lang", "en", "--output-dir", str(tmp_path / "out")])
+    text = (tmp_path / "out" / "static-analysis-report.md").read_text(encoding="utf-8")
+    assert "```bash\nNPROC_PER_NODE=2 \\\nswift sft \\\n" in text

@@ -254,3 +254,59 @@ def test_every_audited_framework_has_the_agreed_number_of_scenarios() -> None:
         5,
         5,
     ]
+
+
+def sampling(**settings: Any) -> Run:
+    """A GRPO run of ms-swift with parameters of its own."""
+    run = run_of(gpus=8, tuning="lora", algorithm="grpo")
+    return replace(run, settings={name: Setting(name, v, AT) for name, v in settings.items()})
+
+
+def test_a_run_that_samples_keeps_its_rewards_and_all_its_gpus() -> None:
+    run = sampling(
+        reward_funcs=["yes_no", "format"], external_plugins="grpo/plugin.py", system="prompt.txt"
+    )
+    nearest = scenarios(run, "swift")[0]
+    assert nearest.title.en == "GRPO of a 7.6B model with vLLM rollout on 8×80 GB"
+    assert nearest.launch == "NPROC_PER_NODE=8 swift rlhf grpo.yaml"
+    found = yaml.safe_load(nearest.files[0].text.en)
+    assert found["reward_funcs"] == ["yes_no", "format"]
+    assert (found["external_plugins"], found["system"]) == ("grpo/plugin.py", "prompt.txt")
+
+
+def test_a_template_for_more_gpus_than_the_run_has_says_so() -> None:
+    run = replace(sampling(), hardware=Hardware(gpus_per_node=2, nodes=1))
+    nearest = scenarios(run, "swift")[0]
+    assert nearest.title.en.endswith("on 4×80 GB")
+    assert nearest.launch.startswith("NPROC_PER_NODE=4 ")
+    assert yaml.safe_load(nearest.files[0].text.en)["reward_funcs"] == "accuracy"
+
+
+@pytest.mark.parametrize(
+    ("version", "launch"),
+    [
+        ("3.12.6", "--config sft_lora.yaml"),
+        ("4.0.4", "--config sft_lora.yaml"),
+        ("3.8.3", ""),
+        ("", ""),
+    ],
+)
+def test_releases_that_take_a_file_by_a_flag_get_the_flag(version: str, launch: str) -> None:
+    pins = {"ms-swift": version} if version else {}
+    nearest = scenarios(replace(run_of(tuning="lora"), versions=pins), "swift")[0]
+    assert nearest.launch == f"swift sft {launch or 'sft_lora.yaml'}"
+
+
+def test_weights_that_a_full_training_goes_on_from_are_its_model() -> None:
+    given = {"ckpt_dir": "/data/step-155", "model_type": "got_ocr2"}
+    run = replace(
+        run_of(gpus=8, tuning="full"),
+        model=Model(),
+        profile={"tuning": Setting("tuning", "full", AT)},
+        settings={name: Setting(name, value, AT) for name, value in given.items()},
+    )
+    nearest = scenarios(run, "swift")[0]
+    assert nearest.title.en.startswith("Full tuning of the run's model with DeepSpeed")
+    assert nearest.title.zh.startswith("本项目模型全参微调")
+    found = yaml.safe_load(nearest.files[0].text.en)
+    assert (found["model"], found["model_type"]) == ("/data/step-155", "got_ocr2")

@@ -8,7 +8,16 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Edit
-from flake8_gpu_training.facts import Argument, Call, Entry, Location, Node, Origin, Setting
+from flake8_gpu_training.facts import (
+    Argument,
+    Call,
+    Command,
+    Entry,
+    Location,
+    Node,
+    Origin,
+    Setting,
+)
 from flake8_gpu_training.frameworks.base import Framework
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run
@@ -204,11 +213,22 @@ def _insertion(
         end = place.command.end
         if end.path.endswith((".yaml", ".yml")):
             return _flags_in_yaml(end, lines)
-        new = "".join(f" \\\n    {text}" for text in lines)
+        indent = _indentation(place.command)
+        new = "".join(f" \\\n{indent}{text}" for text in lines)
         return (Edit(end, "", new),)
     if place.kind is PlaceKind.PYTHON:
         return _keyword_insertion(place, lines)
     return _mapping_insertion(place, lines)
+
+
+def _indentation(command: Command) -> str:
+    """What stands before the flags of a command that goes on over several lines."""
+    last = command.words[-1].location
+    begun = [word.location for word in command.words if word.location.path == last.path]
+    columns = [place.column for place in begun if place.line == last.line]
+    goes_on = any(place.line < last.line for place in begun)
+    # One column may be a tab.
+    return " " * (min(columns) - 1) if goes_on and min(columns) != 2 else "    "
 
 
 def _flags_in_yaml(end: Location, lines: list[str]) -> Optional[tuple[Edit, ...]]:

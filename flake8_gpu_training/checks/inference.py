@@ -29,9 +29,9 @@ from flake8_gpu_training.checks.base import (
     Judgement,
     Priority,
 )
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.called import given
-from flake8_gpu_training.frameworks.engine_of import engine_of, updates
+from flake8_gpu_training.frameworks.engine_of import engine_of, updates, vllm_mode_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, number, version_of
 from flake8_gpu_training.frameworks.swift_shared import is_megatron
@@ -99,8 +99,8 @@ def _shares_gpus(run: Run) -> bool:
     if run.framework == "hf_trainer" and run.setting("vllm_mode") is None:
         # TRL's default was "server" before its 1.0.
         return "trl" in run.versions and version_of(run, "trl") >= (1,)
-    mode = parameter(run, "vllm_mode", default="colocate")
-    return mode.known and mode.value != "server"
+    mode = vllm_mode_of(run)
+    return known(mode) and mode != "server"
 
 
 @_of_rollout

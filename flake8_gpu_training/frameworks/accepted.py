@@ -206,7 +206,7 @@ _SWIFT: Mapping[str, str] = {
     "rollout": "rollout",
     "sample": "sampling",
 }
-_CONFIG_FLAG = ((3, 10), (4, 0))
+CONFIG_FLAG = ((3, 10), (4, 0))
 """First and last ms-swift whose cli/main.py takes ``--config``."""
 
 
@@ -256,7 +256,7 @@ def _swift(run: Run) -> Optional[Accepted]:
     if found is None:
         return None
     version = parsed(found.parts[0].at_hand.version)[:2]
-    extra = {"config"} if _CONFIG_FLAG[0] <= version <= _CONFIG_FLAG[1] else set()
+    extra = {"config"} if CONFIG_FLAG[0] <= version <= CONFIG_FLAG[1] else set()
     return Accepted(found.parts, True, frozenset(extra))
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Optional
+from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.frameworks import slime, swift_shared, verl
@@ -158,9 +158,16 @@ def _of_swift(run: Run) -> Optional[Engine]:
         return _by_backend(run, "swift", Mode.INTEGRATED)
     if run.value("rollout_engine") != "vllm":
         return None
-    setting = find(run, "vllm_mode")
-    mode = setting.value if setting is not None else "colocate"
+    mode = vllm_mode_of(run)
     return _sampling(run, "swift", mode if known(mode) else None)
+
+
+def vllm_mode_of(run: Run) -> Any:
+    """The ``vllm_mode`` of a trainer; where none is given, a server's address means a server."""
+    setting = find(run, "vllm_mode")
+    if setting is not None:
+        return setting.value
+    return "server" if find(run, "vllm_server_host", "vllm_server_base_url") else "colocate"
 
 
 def _by_backend(run: Run, host: str, mode: Mode, default: str = "") -> Optional[Engine]:
