@@ -15,11 +15,10 @@ from typing import Any, Optional
 import jinja2
 
 from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
-from flake8_gpu_training.facts import Setting, Word, known
+from flake8_gpu_training.facts import Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
-from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from flake8_gpu_training.runs.secrets import shown_command
 from flake8_gpu_training.verdicts import Diagnostic
 from report_builder import capacity, diffusion
@@ -138,8 +137,6 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 title=audit.title,
                 subject=view.subject(identifier),
                 **view.advice(identifier),
-                settings=view.settings(identifier),
-                judged=view.judged(identifier),
                 tree=view.tree(identifier),
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
@@ -280,7 +277,6 @@ class _View(RunWords):
                 (self.say(heading), [e for e in report.recommendations if e.priority is priority])
                 for priority, heading in _PRIORITY.items()
             ],
-            "unaudited": self.unaudited(),
             "others": others[:_LISTED_RUNS],
             "more_runs": sum(len(group.runs) for group in others[_LISTED_RUNS:]),
             "own_diagnostics": [d for d in report.diagnostics if d.run == own],
@@ -317,17 +313,16 @@ class _View(RunWords):
 
     # --- audits ---
 
-    def audit(self, identifier: str) -> Optional[ScoredAudit]:
-        """The scored audit with this id, or None when it has no items."""
-        return next((a for a in self.report.audits if a.audit.id == identifier), None)
+    def audit(self, identifier: str) -> ScoredAudit:
+        """The scored audit with this id."""
+        return next(a for a in self.report.audits if a.audit.id == identifier)
 
     def tree(self, identifier: str) -> str:
         """The decision tree of an audit with the branches of its run; "" where it has none."""
         roots = TREES.get(identifier)
         if roots is None:
             return ""
-        scored = self.audit(identifier)
-        items = [item for c in scored.categories for item in c.items] if scored else []
+        items = (item for c in self.audit(identifier).categories for item in c.items)
         wanted = frozenset(i.id for i in items if i.status in (Status.RECOMMENDED, Status.PARTIAL))
         return draw(roots, self.subject(identifier), self.lang, wanted)
 
@@ -360,24 +355,6 @@ class _View(RunWords):
     def subject(self, identifier: str) -> Optional[Run]:
         """The run that the document of an audit is about."""
         return self.report.engine_runs.get(identifier, self.report.primary)
-
-    def judged(self, identifier: str) -> list[ScoredItem]:
-        """Items of the general audit with a verdict, for a framework without its own audit."""
-        run = self.subject(identifier)
-        beside = identifier in _ENGINES and run is not None and run.framework != identifier
-        if self.audit(identifier) is not None or beside:
-            return []
-        general = self.report.engine_audits.get(identifier, self.audit("general"))
-        silent = (Status.NOT_APPLICABLE, Status.UNKNOWN)
-        items = [i for c in general.categories for i in c.items] if general is not None else []
-        told = [item for item in items if item.status not in silent]
-        return [i for i in told if i.evidence or i.current.en or i.status is not Status.DISABLED]
-
-    def unaudited(self) -> list[str]:
-        """Headings of detected frameworks whose audit has no items in this version."""
-        scored = {audit.audit.id for audit in self.report.audits}
-        missing = [audit_of(i) for i in audit_ids(self.report) if i not in scored]
-        return [self.say(audit.heading) for audit in missing if audit is not None]
 
     def audit_heading(self, audit: ScoredAudit) -> str:
         """An audit's heading with its number of categories."""
@@ -649,28 +626,6 @@ class _View(RunWords):
         reason = self.sentence(self.say(advice.offload_reason))
         return f"{answer}{self.t('。', '. ')}{reason}"
 
-    def settings(self, identifier: str) -> list[tuple[str, str, str]]:
-        """What the subject of an audit sets: practice, value, and the parameter with its place.
-
-        Of a training run that uses an engine, only what it sets of the engine.
-        """
-        run = self.subject(identifier)
-        if run is None:
-            return []
-        if identifier in _ENGINES and run.framework != identifier:
-            named = (run.settings[name] for name in sorted(run.settings))
-            own = [s for s in named if s.known and _is_of_engine(s, identifier)]
-            return [(code(s.name), code(str(s.value)), self._evidence(Evidence.of(s))) for s in own]
-        return [
-            (
-                self.say(PRACTICE_NAMES[name]),
-                code(str(setting.value)),
-                self._evidence(Evidence.of(setting)),
-            )
-            for name, setting in sorted(run.profile.items())
-            if known(setting.value) and setting.value is not None
-        ]
-
     def memory_reference(self) -> list[list[str]]:
         """Rows of the table of orders of magnitude, in GB."""
         return [
@@ -783,10 +738,6 @@ def _quoted(word: Word) -> Word:
     if not re.search(r"\s", text) or "$" in text:
         return word
     return replace(word, value=shlex.quote(text)) if known(word.value) else word
-
-
-def _is_of_engine(setting: Setting, engine: str) -> bool:
-    return engine in setting.name or setting.name in _ENGINE_SETTINGS
 
 
 def _tidy(text: str) -> str:

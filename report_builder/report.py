@@ -80,7 +80,6 @@ class Report:
     engine_runs: Mapping[str, Run] = field(default_factory=dict)
     """The run of each detected engine's own, by the engine's id."""
     engine_recommendations: Mapping[str, tuple[Recommendation, ...]] = field(default_factory=dict)
-    engine_audits: Mapping[str, ScoredAudit] = field(default_factory=dict)
     """The general audit of each engine's own run."""
     lines: Mapping[Location, str] = field(default_factory=dict)
     """The project's lines that recommendations without a ready change are about."""
@@ -168,7 +167,6 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         },
         engines,
         {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
-        _engine_audits(engines, runs, judged),
         _quoted(root_of_files, recommendations),
         elsewhere(project, primary) if primary is not None else {},
         bool(options.launch_command) and not _is_launched(project, primary, commands),
@@ -191,14 +189,6 @@ def _is_launched(project: Project, primary: Optional[Run], commands: Sequence[Co
             if f"/{primary.location.path}".endswith(f"/{path}"):
                 return True
     return False
-
-
-def _engine_audits(
-    engines: Mapping[str, Run], runs: Sequence[Run], judged: Sequence[tuple[Verdict, ...]]
-) -> dict[str, ScoredAudit]:
-    general = next(audit for audit in AUDITS if audit.id == "general")
-    scored = {name: score(general, judged[runs.index(run)]) for name, run in engines.items()}
-    return {name: audit for name, audit in scored.items() if audit is not None}
 
 
 def _quoted(root: Path, recommendations: Sequence[Recommendation]) -> dict[Location, str]:
@@ -334,9 +324,7 @@ def _audits(
         if audit.id in ("vllm", "sglang"):
             own = engine_run(audit.id, runs, primary)
             verdicts = judged[list(runs).index(own)] if own is not None else _of_no_run()
-        result = score(audit, verdicts)
-        if result is not None:
-            scored.append(result)
+        scored.append(score(audit, verdicts))
     return tuple(scored)
 
 

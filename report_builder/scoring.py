@@ -83,8 +83,8 @@ class ScoredAudit:
         return sum(item.status is Status.UNKNOWN for item in items)
 
 
-def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
-    """The audit's scores, or None when no check serves any of its items."""
+def score(audit: Audit, verdicts: Iterable[Verdict]) -> ScoredAudit:
+    """The audit's scores by the verdicts of one run."""
     judged = tuple(verdicts)
     refused = _refused(judged)
     served: dict[str, list[ScoredItem]] = {}
@@ -93,8 +93,6 @@ def score(audit: Audit, verdicts: Iterable[Verdict]) -> Optional[ScoredAudit]:
             if item.audit == audit.id and (not item.fault or verdict.judgement.findings):
                 scored = _unless_refused(_score_item(verdict, item), refused)
                 served.setdefault(item.category, []).append(scored)
-    if not served:
-        return None
     categories = tuple(_score_category(c, served.get(c.id, [])) for c in audit.categories)
     applying = [c for c in categories if c.score is not None]
     points = [_points(c.items) for c in categories]

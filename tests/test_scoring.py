@@ -178,10 +178,6 @@ def test_a_listed_item_that_no_check_serves_is_unknown_and_weighs_nothing() -> N
     assert result.attainment == 1.0
 
 
-def test_an_audit_without_any_item_has_no_score() -> None:
-    assert score(AUDIT, []) is None
-
-
 def test_evidence_goes_to_the_alternative_that_is_on() -> None:
     evidence = Evidence("--attn_impl flash_attn", AT)
     fa2 = item("fa2", 3, group="g", variant="fa2")

@@ -47,18 +47,3 @@ class Audit:
 def items(*rows: tuple[str, str, str]) -> tuple[tuple[str, Text], ...]:
     """Items of a category: id, Chinese name, English name."""
     return tuple((identifier, Text(zh, en)) for identifier, zh, en in rows)
-
-
-def outline(
-    identifier: str, name: str, zh: str, en: str, *rows: tuple[str, str, str, int]
-) -> Audit:
-    """An audit whose items are named by their ids: they have no names yet."""
-    return Audit(
-        identifier,
-        Text(f"{name} {zh}", f"{name} {en}"),
-        f"v0_{identifier}-optimization-report.md",
-        tuple(
-            Category(letter, Text(title_zh, title_en), maximum)
-            for letter, title_zh, title_en, maximum in rows
-        ),
-    )
