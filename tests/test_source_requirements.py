@@ -85,6 +85,7 @@ ruff = "~0.6"
         "accelerate": (">=1.0", ""),
         "deepspeed": ("==0.16.2", "0.16.2"),
         "pytest": ("", ""),
+        "python": (">=3.10,<4", ""),
         "peft": (">=0.13,<0.14", ""),
         "vllm": ("==0.6.3", "0.6.3"),
         "trl": ("==0.12.1", "0.12.1"),
@@ -155,6 +156,7 @@ dependencies:
       - -r requirements.txt
 """
     assert read(text, "environment.yml") == {
+        "python": ("==3.10.*", ""),
         "torch": ("==2.4.0", "2.4.0"),
         "numpy": ("==1.26.*", ""),
         "vllm": ("==0.6.3", "0.6.3"),
@@ -222,7 +224,7 @@ def command(text):
         ("pip install -e .[dev]", {}),
         ("pip uninstall vllm==0.6.3", {}),
         ("conda install -y -c pytorch pytorch==2.1.0 pytorch-cuda=12.1", {"torch": "2.1.0"}),
-        ("conda create -n train python=3.10 pytorch=2.1", {"torch": ""}),
+        ("conda create -n train python=3.10 pytorch=2.1", {"python": "", "torch": ""}),
         (
             "pip install flash_attn-2.7.4.post1+cu12torch2.6cxx11abiFALSE"
             "-cp310-cp310-linux_x86_64.whl",

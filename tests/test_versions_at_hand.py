@@ -78,3 +78,47 @@ def test_a_workspace_pins_what_its_members_ask_for(tmp_path: Path) -> None:
     member = '[project]\nname = "x"\nversion = "1"\ndependencies = ["transformers>=4.36"]\n'
     files = {"a/t.py": OLD, "a/pyproject.toml": member, "uv.lock": LOCKED.format("4.40.2")}
     assert not told(tmp_path, files)
+
+
+FIVE = "from transformers import TrainingArguments\nTrainingArguments(overwrite_output_dir=True)\n"
+PROJECT = '[project]\nname = "x"\nversion = "1"\ndependencies = ["transformers"]\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "refused"),
+    [
+        # transformers 5.0 asks for huggingface-hub>=1.3, tokenizers>=0.22 and Python 3.10
+        ({"requirements.txt": "transformers>=4.53\nhuggingface-hub>=0.33,<1.0\n"}, False),
+        ({"requirements.txt": "transformers>=4.53\nhuggingface-hub>=0.33\n"}, True),
+        ({"requirements.txt": "transformers\ntokenizers==0.21.1\n"}, False),
+        ({"requirements.txt": "transformers\ntokenizers==0.23.1\n"}, True),
+        ({"pyproject.toml": PROJECT + 'requires-python = ">=3.8,<3.10"\n'}, False),
+        ({"pyproject.toml": PROJECT + 'requires-python = ">=3.8"\n'}, True),
+        ({"environment.yml": "dependencies:\n  - python=3.9\n"}, False),
+        ({"Dockerfile": "FROM python:3.9-slim\nRUN pip install transformers\n"}, False),
+        ({"Dockerfile": "FROM python:3.12\nRUN pip install transformers\n"}, True),
+        # what the metadata of frameworks takes
+        ({"requirements.txt": "ms-swift==3.5.3\n"}, False),
+        ({"requirements.txt": "ms-swift==4.6.0\n"}, True),
+        ({"requirements.txt": "llamafactory==0.9.2\n"}, False),
+        ({"b/requirements.txt": "llamafactory==0.9.2\n", "b/b.py": ""}, True),
+    ],
+)
+def test_what_cannot_be_installed_is_not_at_hand(
+    tmp_path: Path, files: dict[str, str], refused: bool
+) -> None:
+    assert bool(told(tmp_path, {"t.py": FIVE, **files})) is refused
+
+
+def test_a_cap_is_the_version_at_hand(tmp_path: Path) -> None:
+    files = {"t.py": OLD, "requirements.txt": "transformers\nhuggingface-hub<1.0\n"}
+    assert "4.57.6, the newest" in told(tmp_path, files)["t.py"]
+
+
+@pytest.mark.parametrize(("plugin", "refused"), [("0.10.2rc1", False), ("0.18.0", True)])
+def test_a_plugin_is_made_for_the_release_of_its_number(
+    tmp_path: Path, plugin: str, refused: bool
+) -> None:
+    run = "vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4\n"
+    files = {"run.sh": run, "requirements.txt": f"vllm-ascend=={plugin}\n"}
+    assert bool(told(tmp_path, files)) is refused

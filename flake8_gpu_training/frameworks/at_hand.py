@@ -9,6 +9,7 @@ from typing import Optional
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
+from flake8_gpu_training.frameworks.installable import Beside, can_be_installed, stated_beside
 from flake8_gpu_training.frameworks.reading import NEWEST, parsed
 from flake8_gpu_training.frameworks.tables import Table, table_of
 from flake8_gpu_training.runs.model import Run
@@ -35,20 +36,22 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
     table = table_of(distribution)
     if table is None or distribution in run.unreleased:
         return None
-    beside = _beside(run, table)
-    others = _chosen(distribution, wanted, run.perhaps.get(distribution, ()), beside)
-    pinned = run.versions.get(distribution, "")
+    pinned, perhaps = run.versions.get(distribution, ""), run.perhaps.get(distribution, ())
+    beside = stated_beside(run, distribution) if perhaps or not pinned else ()
+    others = _chosen(distribution, wanted, perhaps, beside)
     if pinned:
         if parsed(pinned) == NEWEST or not table.covers(pinned):
             return None
         chosen = (table.release(pinned), *others)
         return AtHand(table, pinned, tuple(sorted(set(chosen))), not others, chosen)
     stated = run.limits.get(distribution, ("",))
-    allowed = _allowed(distribution, wanted, (*stated, *run.perhaps.get(distribution, ())), beside)
+    allowed = _allowed(distribution, wanted, (*stated, *perhaps), beside)
     if not allowed:
         return None
     chosen = (*_chosen(distribution, wanted, stated, beside), *others)
-    return AtHand(table, table.versions[max(chosen)], allowed, False, chosen)
+    if distribution in _OFTEN_ALONE:
+        others = (*others, *_chosen(distribution, wanted, stated, ()))
+    return AtHand(table, table.versions[max(chosen)], allowed, False, (*chosen, *others))
 
 
 def required(table: Table, base: str, version: str) -> str:
@@ -57,28 +60,23 @@ def required(table: Table, base: str, version: str) -> str:
     return wanted[table.release(version)] if wanted else ""
 
 
-def _beside(run: Run, table: Table) -> tuple[tuple[str, str], ...]:
-    """The versions that are pinned of what the distribution builds on."""
-    return tuple(
-        (base, run.versions[base])
-        for base in table.requires
-        if run.versions.get(base) and base not in run.unreleased and base not in run.perhaps
-    )
+_OFTEN_ALONE = frozenset({"vllm", "sglang"})
+"""Servers, which often have an environment of their own beside the training's."""
 
 
 def _chosen(
-    distribution: str, wanted: str, stated: tuple[str, ...], pins: tuple[tuple[str, str], ...]
+    distribution: str, wanted: str, stated: tuple[str, ...], beside: Beside
 ) -> tuple[int, ...]:
     """The newest release of each environment."""
-    found = (_allowed(distribution, wanted, (one,), pins) for one in stated)
+    found = (_allowed(distribution, wanted, (one,), beside) for one in stated)
     return tuple(one[-1] for one in found if one)
 
 
 @functools.lru_cache(maxsize=256)
 def _allowed(
-    distribution: str, wanted: str, stated: tuple[str, ...], pins: tuple[tuple[str, str], ...]
+    distribution: str, wanted: str, stated: tuple[str, ...], beside: Beside
 ) -> tuple[int, ...]:
-    """Releases within ``wanted`` and one of ``stated`` that can be installed beside ``pins``."""
+    """Releases within ``wanted`` and one of ``stated`` that can be installed ``beside`` others."""
     table = table_of(distribution)
     if table is None:
         return ()
@@ -87,13 +85,8 @@ def _allowed(
         index
         for index, release in enumerate(table.versions)
         if any(_holds(one, release) for one in limits)
-        and all(_takes(table.requires[base][index], pinned) for base, pinned in pins)
+        and can_be_installed(distribution, release, beside)
     )
-
-
-def _takes(wanted: str, pinned: str) -> bool:
-    limits = _specifiers(wanted)
-    return not wanted or limits is None or _holds(limits, pinned)
 
 
 def _specifiers(*texts: str) -> Optional[SpecifierSet]:

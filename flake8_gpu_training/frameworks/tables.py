@@ -61,7 +61,7 @@ class Table:
         Of one minor version the tables hold few patches: the next one stands for those before
         it. A minor version that no table has is that of the nearest older release.
         """
-        return _release(self.versions, version)
+        return nearest(self.versions, version)
 
     def covers(self, version: str) -> bool:
         """Whether a version lies within the releases that the table has."""
@@ -110,7 +110,8 @@ class Table:
 
 
 @functools.lru_cache(maxsize=512)
-def _release(versions: tuple[str, ...], version: str) -> int:
+def nearest(versions: tuple[str, ...], version: str) -> int:
+    """Index of the release that stands for ``version`` (:meth:`Table.release`)."""
     wanted = parsed(version)
     releases = [parsed(one) for one in versions]
     same = [i for i, one in enumerate(releases) if one[:2] == wanted[:2]]

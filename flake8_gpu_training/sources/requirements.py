@@ -244,6 +244,7 @@ def _pyproject(text: str, path: str) -> tuple[_Found, list[Problem]]:
     if document is None:
         return [], problems
     found = _listed(document.get("project.dependencies"))
+    found += _python(document.get("project.requires-python"))
     for groups in ("project.optional-dependencies", "dependency-groups"):
         found += _groups(document.get(groups))
     for groups in ("tool.pdm.dev-dependencies", "tool.uv.dev-dependencies"):
@@ -252,6 +253,15 @@ def _pyproject(text: str, path: str) -> tuple[_Found, list[Problem]]:
     found += _poetry(document)
     found += _pixi_tables(document, "tool.pixi.")
     return found, problems
+
+
+def _python(node: Optional[Node]) -> _Found:
+    """The versions of Python itself, as a requirement."""
+    stated = node.value if node is not None else None
+    if node is None or not isinstance(stated, str):
+        return []
+    found = requirement(f"python {stated.strip()}", node.location)
+    return [found] if found is not None else []
 
 
 def _groups(node: Optional[Node]) -> _Found:
@@ -289,8 +299,6 @@ def _table(node: Optional[Node]) -> _Found:
     """Requirements of a table ``name = "specifier"`` or ``name = {version = …}``."""
     found: _Found = []
     for entry in node.mapping.values() if node is not None else ():
-        if entry.key.lower() == "python":
-            continue
         found.append(_table_entry(entry))
     return found
 
@@ -441,9 +449,18 @@ def _setup_py(text: str, path: str) -> tuple[_Found, list[Problem]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _called(node.func) == "setup":
             for keyword in node.keywords:
-                if keyword.arg in ("install_requires", "extras_require"):
+                if keyword.arg == "python_requires":
+                    found += _python_of_setup(keyword.value, path)
+                elif keyword.arg in ("install_requires", "extras_require"):
                     found += _literal_requirements(keyword.value, values, path)
     return found, []
+
+
+def _python_of_setup(node: ast.expr, path: str) -> _Found:
+    stated = node.value if isinstance(node, ast.Constant) else None
+    place = Location(path, node.lineno, node.col_offset + 1)
+    found = requirement(f"python {stated}", place) if isinstance(stated, str) else None
+    return [found] if found is not None else []
 
 
 def _called(node: ast.expr) -> str:
@@ -562,7 +579,7 @@ def conda_requirement(text: str, location: Location) -> Optional[Requirement]:
         return None
     stated_name = canonicalize_name(match.group(1))
     name = _CONDA_NAMES.get(stated_name, stated_name)
-    if not name or name in ("python", "pip"):
+    if not name or name == "pip":
         return None
     stated = match.group(2) or ""
     fuzzy = stated.startswith("=") and not stated.startswith("==")
@@ -652,6 +669,7 @@ _IMAGES = {
     "deepspeed/deepspeed": "deepspeed",
     "rayproject/ray": "ray",
     "rayproject/ray-ml": "ray",
+    "python": "python",
 }
 # Versions that a tag names beside its own: modelscope's images, and others that copy the habit.
 _IN_TAG = re.compile(
