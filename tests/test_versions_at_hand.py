@@ -122,3 +122,11 @@ def test_a_plugin_is_made_for_the_release_of_its_number(
     run = "vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4\n"
     files = {"run.sh": run, "requirements.txt": f"vllm-ascend=={plugin}\n"}
     assert bool(told(tmp_path, files)) is refused
+
+
+def test_a_server_may_have_an_environment_of_its_own(tmp_path: Path) -> None:
+    files = {"run.sh": "vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4\n"}
+    files["requirements.txt"] = "vllm\ntransformers==4.45.2\n"
+    assert not told(tmp_path, files)
+    files["requirements.txt"] = "vllm\ntransformers==5.6.2\n"
+    assert "0.33.0, the newest" in told(tmp_path, files)["run.sh"]

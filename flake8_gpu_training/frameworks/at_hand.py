@@ -9,7 +9,12 @@ from typing import Optional
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion
 
-from flake8_gpu_training.frameworks.installable import Beside, can_be_installed, stated_beside
+from flake8_gpu_training.frameworks.installable import (
+    Beside,
+    can_be_installed,
+    of_plugins,
+    stated_beside,
+)
 from flake8_gpu_training.frameworks.reading import NEWEST, parsed
 from flake8_gpu_training.frameworks.tables import Table, table_of
 from flake8_gpu_training.runs.model import Run
@@ -45,12 +50,13 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
         chosen = (table.release(pinned), *others)
         return AtHand(table, pinned, tuple(sorted(set(chosen))), not others, chosen)
     stated = run.limits.get(distribution, ("",))
+    if distribution in _OFTEN_ALONE:
+        others = (*others, *_chosen(distribution, wanted, stated, beside))
+        beside = of_plugins(beside)
     allowed = _allowed(distribution, wanted, (*stated, *perhaps), beside)
     if not allowed:
         return None
     chosen = (*_chosen(distribution, wanted, stated, beside), *others)
-    if distribution in _OFTEN_ALONE:
-        others = (*others, *_chosen(distribution, wanted, stated, ()))
     return AtHand(table, table.versions[max(chosen)], allowed, False, (*chosen, *others))
 
 

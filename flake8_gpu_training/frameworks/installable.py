@@ -44,6 +44,11 @@ def stated_beside(run: Run, distribution: str) -> Beside:
     return tuple(found)
 
 
+def of_plugins(beside: Beside) -> Beside:
+    """Those of ``beside`` that are made for one release of what they plug into."""
+    return tuple(one for one in beside if one[0] in _MADE_FOR)
+
+
 def can_be_installed(distribution: str, version: str, beside: Beside) -> bool:
     """Whether no pin of ``beside`` excludes a release, nor the release one of them."""
     own = asked(distribution, version)
