@@ -144,6 +144,8 @@ def _run(arguments: argparse.Namespace) -> int:
     with _progress(arguments.quiet) as progress:
         report = build(root, arguments.project, options, progress)
         files = _files(report, arguments.lang, arguments.sarif)
+    for problem in report.broken:
+        print(f"gpu-report: {problem.location}: {problem.message}; mend it first", file=sys.stderr)
     if report.launch_unmatched:
         beside = "" if report.primary is None else f"; reporting on {report.primary.id}"
         print(f"gpu-report: no run found for the launch command{beside}", file=sys.stderr)
@@ -280,7 +282,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
 
 def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> str:
     """What was found, in a few lines."""
-    from report_builder.wording import run_text
+    from report_builder.wording import place_text, run_text
 
     def t(zh: str, en: str) -> str:
         return zh if lang == "zh" else en
@@ -289,7 +291,16 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
     title = report.framework_title.say(lang)
     found = t("、", ", ").join([title, *(name for name in engines if name != title)])
     lines = [f"{t('框架：', 'Frameworks: ')}{found}"]
-    if report.primary is None:
+    if report.primary is None and report.broken:
+        place = place_text(report.broken[0].location, lang)
+        lines.append(
+            t(
+                f"启动命令的程序无法编译（{place}），修复后才能审计",
+                f"The program of the launch "
+                f"command does not compile ({place}); it can be audited when that is mended",
+            )
+        )
+    elif report.primary is None:
         lines.append(
             t(
                 "没有找到训练或推理运行：已查找启动脚本、作业文件、Makefile、"

@@ -15,7 +15,7 @@ from typing import Any, Optional
 import jinja2
 
 from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
-from flake8_gpu_training.facts import Word, known
+from flake8_gpu_training.facts import ProblemKind, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -46,6 +46,11 @@ from report_builder.wording import (
 
 MAIN = "static-analysis-report.md"
 _TEMPLATES = Path(__file__).parent / "templates"
+_PROBLEM = {
+    ProblemKind.SYNTAX: "语法错误",
+    ProblemKind.ENCODING: "编码错误",
+    ProblemKind.UNREADABLE: "无法读取",
+}
 _LISTED_RUNS = 10
 _LISTED_ALIKE = 3
 _LISTED_PLACES = 5
@@ -259,6 +264,7 @@ class _View(RunWords):
             "offload_of": self.offload_of,
             "stage_of": self.stage_of,
             "place": lambda location: place_text(location, self.lang),
+            "problem_of": lambda problem: self.t(_PROBLEM[problem.kind], problem.message),
             "run_name": lambda run: run_text(run, self.lang),
             "priority_of": self.priority_of,
             "message_of": self.message_of,

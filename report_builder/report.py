@@ -11,7 +11,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks.base import Change, Judgement, Priority, Status
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.facts import Command, Location, known
+from flake8_gpu_training.facts import Location, Problem
 from flake8_gpu_training.frameworks.base import Evidence
 from flake8_gpu_training.frameworks.detection import detect
 from flake8_gpu_training.frameworks.engine_of import engine_of
@@ -30,6 +30,7 @@ from flake8_gpu_training.verdicts import Diagnostic, Verdict, diagnostics, judge
 from report_builder.advice import DeepSpeedAdvice, FlashAdvice, deepspeed, flash_attention
 from report_builder.audits import AUDITS
 from report_builder.bottleneck import Bottleneck, bottleneck
+from report_builder.launched import broken_files, is_launched
 from report_builder.recommendations import Recommendation, recommend
 from report_builder.scenarios import Scenario, scenarios
 from report_builder.scoring import ScoredAudit, score
@@ -80,13 +81,14 @@ class Report:
     engine_runs: Mapping[str, Run] = field(default_factory=dict)
     """The run of each detected engine's own, by the engine's id."""
     engine_recommendations: Mapping[str, tuple[Recommendation, ...]] = field(default_factory=dict)
-    """The general audit of each engine's own run."""
     lines: Mapping[Location, str] = field(default_factory=dict)
     """The project's lines that recommendations without a ready change are about."""
     elsewhere: Mapping[str, tuple[Location, ...]] = field(default_factory=dict)
     """Signs of general items in files that the primary run does not reach, by item id."""
     launch_unmatched: bool = False
     """A launch command was given, and it starts no run that could be read."""
+    broken: tuple[Problem, ...] = ()
+    """Why programs that this command starts do not compile."""
 
     @property
     def framework_title(self) -> Text:
@@ -141,6 +143,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
     recommendations = recommend(verdicts, options.goal, fits)
     root_of_files = project.root
     engines = _engine_runs(runs, primary)
+    unmatched = bool(given) and not is_launched(project, primary, commands)
     return Report(
         shown,
         options,
@@ -169,26 +172,9 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
         _quoted(root_of_files, recommendations),
         elsewhere(project, primary) if primary is not None else {},
-        bool(options.launch_command) and not _is_launched(project, primary, commands),
+        unmatched,
+        broken_files(project, commands) if unmatched else (),
     )
-
-
-def _is_launched(project: Project, primary: Optional[Run], commands: Sequence[Command]) -> bool:
-    """Whether one of ``commands`` starts the primary run, itself or by its script."""
-    if primary is None:
-        return False
-    if primary.location.path == LAUNCH_PATH:
-        return True
-    for command in commands:
-        if primary.command is not None and primary.command.text == command.text:
-            return True
-        for word in command.words:
-            if not known(word.value) or not word.text or word.text.startswith("-"):
-                continue
-            path = project.find(word.text, "", command.directory) or word.text
-            if f"/{primary.location.path}".endswith(f"/{path}"):
-                return True
-    return False
 
 
 def _quoted(root: Path, recommendations: Sequence[Recommendation]) -> dict[Location, str]:

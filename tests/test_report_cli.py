@@ -441,3 +441,24 @@ def test_sarif_is_written_when_asked_for(project: Path) -> None:
     log = json.loads((out_of(project) / "static-analysis-report.sarif").read_text())
     assert log["version"] == "2.1.0"
     assert log["runs"][0]["results"]
+
+
+@pytest.mark.parametrize("launch", ["python train.py", "bash run.sh"])
+def test_a_program_that_does_not_compile_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], launch: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "train.py").write_text("import torch\nloss.backward(\nx = = 1\n")
+    (project / "run.sh").write_text("python train.py --lr 1\n")
+    output = tmp_path / "out"
+    command = [str(project), "--launch-command", launch, "--lang", "en"]
+    assert main([*command, "--output-dir", str(output)]) == 0
+    told = capsys.readouterr()
+    assert "train.py:" in told.err
+    assert "does not compile (train.py:" in told.out
+    text = (output / "static-analysis-report.md").read_text(encoding="utf-8")
+    assert "> ⚠️ Fix first: the program of the launch command does not compile: `train.py:" in text
+    (project / "train.py").write_text("print('no training')\n")
+    main([*command, "--output-dir", str(output)])
+    assert "does not compile" not in capsys.readouterr().out
