@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 # flake8's documented forms, bare or with a list of codes (its documentation, "Selecting and
 # Ignoring Violations"); its own expressions are no public names.
@@ -37,12 +38,18 @@ def statement_span(lines: Sequence[str], line: int, is_python: bool) -> tuple[in
 
 
 def _python_span(text: str, line: int) -> tuple[int, int]:
+    spans = (span for span in _statements(text) if span[0] <= line <= span[1])
+    return min(spans, key=lambda span: span[1] - span[0], default=(line, line))
+
+
+@lru_cache(maxsize=8)
+def _statements(text: str) -> tuple[tuple[int, int], ...]:
+    """First and last line of each statement: a file with many findings is parsed once."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return line, line
-    spans = [span for span in map(_own_lines, ast.walk(tree)) if span[0] <= line <= span[1]]
-    return min(spans, key=lambda span: span[1] - span[0], default=(line, line))
+        return ()
+    return tuple(dict.fromkeys(span for span in map(_own_lines, ast.walk(tree)) if span[0]))
 
 
 def _own_lines(node: ast.AST) -> tuple[int, int]:

@@ -841,3 +841,42 @@ def test_a_new_flag_stands_below_the_others(indent: str, tmp_path: Path) -> None
     assert found.change is not None
     patch = unified_diff(tmp_path, [found.change])
     assert f"+{indent}--attn_impl flash_attn" in patch.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("pin", "text", "expected"),
+    [
+        (
+            "sglang==0.5.10",
+            'import sglang as sgl\nllm = sgl.Engine(model_path="a/b", tp=2)\nllm.generate("a")\n',
+            "write tp_size:",
+        ),
+        (
+            "transformers==4.57.1",
+            "from transformers import Trainer, TrainingArguments\n"
+            "a = TrainingArguments(output_dir='o', per_device_batch_size=2)\n"
+            "Trainer(model=m, args=a, train_dataset=d).train()\n",
+            "write per_device_train_batch_size:",
+        ),
+    ],
+)
+def test_short_names_are_what_they_stand_for(
+    tmp_path: Path, pin: str, text: str, expected: str
+) -> None:
+    runs = runs_of(tmp_path, {"s.py": text, "requirements.txt": pin})
+    assert [expected in one.message for one in findings(runs, "GPU005")] == [True]
+
+
+def test_many_unknown_names_are_all_told_and_soon(tmp_path: Path) -> None:
+    flags = " ".join(f"--max-model-length{index} 1" for index in range(300))
+    runs = runs_of(tmp_path, {"run.sh": f"vllm serve Qwen/Qwen3-8B {flags}\n"})
+    told = [one.message for one in findings(runs, "GPU005")]
+    assert len(told) == 300
+    assert told[0].startswith("write --max-model-len:")
+    assert told[-1].startswith("drop --max-model-length299:")
+
+
+def test_a_flag_given_many_times_is_told_once(tmp_path: Path) -> None:
+    flags = " ".join(f"--max-num-seqs {index}" for index in range(1, 9))
+    runs = runs_of(tmp_path, {"run.sh": f"vllm serve Qwen/Qwen3-8B {flags}\n"})
+    assert len(findings(runs, "GPU023")) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from flake8_gpu_training.checks._written import Written, uses, value_text
 from flake8_gpu_training.checks.base import (
@@ -15,7 +15,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import known
+from flake8_gpu_training.facts import Location, Word, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -64,16 +64,20 @@ def _shown(written: Written) -> str:
 
 
 def _twice(run: Run) -> Iterator[tuple[Written, Written]]:
-    """Each flag that a later one of the same command overrides, with that one."""
+    """Each flag that a later one of the same command overrides, with that one; once a flag."""
+    words = {word.location: word for word in run.command.words} if run.command else {}
     for use in uses(run):
         last: dict[str, Written] = {}
+        told: set[str] = set()
         for written in use.written:
-            if not written.is_flag or not _stands_in(run, written):
+            if not written.is_flag or not _stands_in(run, written, words):
                 continue
             # The settings that count come first, then those that they override.
             counted = last.setdefault(written.name, written)
-            if counted is not written and _differs(counted, written):
-                yield written, counted
+            if written.name in told or counted is written or not _differs(counted, written):
+                continue
+            told.add(written.name)
+            yield written, counted
 
 
 def _differs(one: Written, other: Written) -> bool:
@@ -86,12 +90,12 @@ def _differs(one: Written, other: Written) -> bool:
     return bool(ours != theirs) and all(map(known, parts))
 
 
-def _stands_in(run: Run, written: Written) -> bool:
+def _stands_in(run: Run, written: Written, words: Mapping[Location, Word]) -> bool:
     """Whether a flag is written in the command itself, not in a variable that it uses."""
     command = run.command
     if command is None or command.end is None or written.location.path != command.location.path:
         return False
-    word = next((w for w in command.words if w.location == written.location), None)
+    word = words.get(written.location)
     is_literal = word is not None and word.raw in ("", word.text)
     return is_literal and command.location.line <= written.location.line <= command.end.line
 

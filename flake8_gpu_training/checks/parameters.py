@@ -38,8 +38,10 @@ from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, once_per_run
 
+_SOUGHT = 100
+"""Unknown names of one run for which like ones are sought; each search compares with hundreds."""
 _ALIKE = 0.75
 """How much of a misspelt word must agree with the real one (difflib's ratio)."""
 
@@ -83,7 +85,13 @@ class _Unknown:
         return Text(f"改在 {owner} 中设 {there}", f"give {there} in {owner} instead of {name}")
 
 
-def _unknown(run: Run) -> Iterator[_Unknown]:
+@once_per_run
+def _unknown(run: Run) -> tuple[_Unknown, ...]:
+    """The names that nothing takes; several codes tell of them."""
+    return tuple(_find_unknown(run))
+
+
+def _find_unknown(run: Run) -> Iterator[_Unknown]:
     for use in uses(run):
         for written in use.written:
             accepted = use.accepted
@@ -114,14 +122,14 @@ def _former(use: Use, written: Written, history: Optional[History]) -> Optional[
 
 def _unknown_settings(run: Run) -> Iterator[Fault]:
     yield from _underscored(run)
-    found = list(_unknown(run))
+    found = _unknown(run)
     if any(one.former is not None and one.history is None for one in found):
         return  # written for a version older than the tables: its other names are not known
-    for one in found:
-        if one.history is not None or one.owner:
-            continue
+    unknown = [one for one in found if one.history is None and not one.owner]
+    for index, one in enumerate(unknown):
         name, title = one.written.name, one.title
-        near, moving = _near(one), one.moving
+        is_sought = index < _SOUGHT
+        near, moving = _near(one) if is_sought else [], one.moving
         if moving is not None:
             change, mend, action = None, moving.en, moving
         elif near:
@@ -129,7 +137,8 @@ def _unknown_settings(run: Run) -> Iterator[Fault]:
             mend = f"write {one.written.typed(near[0])}"
             action = Text(f"改为 {one.written.typed(near[0])}", mend)
         else:
-            change, mend = None, f"drop {one.written.typed(name)}{_there_are(one)}"
+            others = _there_are(one) if is_sought else ""
+            change, mend = None, f"drop {one.written.typed(name)}{others}"
             action = Text(f"删除 {one.written.typed(name)}", mend)
         yield Fault(
             one.written.location,
@@ -173,11 +182,26 @@ def _near(one: _Unknown) -> list[str]:
         other = former(accepted.parts[0].distribution, name, of_trainer=True)
         if other is not None and accepted.takes(other.name):
             return [] if _is_given(one, other.name) else [other.name]
+    meant = _MEANT.get(accepted.parts[0].distribution, {}).get(name, "")
+    if meant and accepted.takes(meant):
+        return [] if _is_given(one, meant) else [meant]
     near = difflib.get_close_matches(name, accepted.parameters, 1, _ALIKE)
     if near == [name[len("no_") :]] or (near and _is_given(one, near[0])):
         return []  # it would say the opposite, or stand twice
     return near
 
+
+_SIZES = {"tp": "tp_size", "dp": "dp_size", "pp": "pp_size", "ep": "ep_size"}
+_BATCH = {"per_device_batch_size": "per_device_train_batch_size"}
+_MEANT: Mapping[str, Mapping[str, str]] = {
+    "sglang": {**_SIZES, "mem_fraction": "mem_fraction_static"},
+    "vllm": {"tp": "tensor_parallel_size", "pp": "pipeline_parallel_size"},
+    "transformers": _BATCH,
+    "trl": _BATCH,
+    "llamafactory": _BATCH,
+    "ms-swift": _BATCH,
+}
+"""What short names stand for, where a name that is spelled like one is another."""
 
 _SOME = 3
 """Parameters that a message names where none is meant for sure."""

@@ -15,7 +15,9 @@ from flake8_gpu_training.frameworks.refusals.served import (
     positive,
     whole,
 )
+from flake8_gpu_training.frameworks.refusals.served_parsers import OF_SGLANG
 from flake8_gpu_training.frameworks.refusals.sglang_alike import ALIKE
+from flake8_gpu_training.frameworks.refusals.sglang_model import OF_MODEL
 from flake8_gpu_training.language import Text
 
 _ARGS = "sglang/srt/server_args.py, ServerArgs"
@@ -214,6 +216,8 @@ def _speculates_otherwise(options: Options) -> bool:
 
 
 REFUSALS: tuple[Refusal, ...] = (
+    *OF_SGLANG,
+    *OF_MODEL,
     Refusal(
         "sglang-attention-copies",
         f"{_ARGS}._handle_data_parallelism",

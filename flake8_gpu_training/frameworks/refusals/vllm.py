@@ -18,6 +18,7 @@ from flake8_gpu_training.frameworks.refusals.served import (
     visible_gpus,
     whole,
 )
+from flake8_gpu_training.frameworks.refusals.served_parsers import OF_VLLM
 from flake8_gpu_training.frameworks.refusals.vllm_alike import ALIKE
 from flake8_gpu_training.frameworks.refusals.vllm_drafts import OF_DRAFTS
 from flake8_gpu_training.frameworks.refusals.vllm_server import OF_SERVER
@@ -152,6 +153,7 @@ def _few_gpus(options: Options) -> bool:
 
 
 REFUSALS: tuple[Refusal, ...] = (
+    *OF_VLLM,
     Refusal(
         "vllm-heads",
         _MODEL,
