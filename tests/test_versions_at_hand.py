@@ -130,3 +130,91 @@ def test_a_server_may_have_an_environment_of_its_own(tmp_path: Path) -> None:
     assert not told(tmp_path, files)
     files["requirements.txt"] = "vllm\ntransformers==5.6.2\n"
     assert "0.33.0, the newest" in told(tmp_path, files)["run.sh"]
+
+
+HEADER = '# /// script\n# dependencies = ["transformers=={}"]\n# ///\n'
+MODAL = "import modal\nimage = modal.Image.debian_slim().pip_install('transformers=={}', 'x')\n"
+ESTIMATOR = (
+    "from sagemaker.huggingface import HuggingFace\nHuggingFace(transformers_version='{}')\n"
+)
+
+
+@pytest.mark.parametrize("stated", [HEADER, MODAL])
+def test_a_script_states_its_own_requirements(tmp_path: Path, stated: str) -> None:
+    files = {"requirements.txt": "transformers==4.57.1\n"}
+    assert not told(tmp_path, {"t.py": stated.format("4.40.2") + OLD, **files})
+    found = told(tmp_path, {"t.py": stated.format("4.52.4") + OLD, **files})
+    assert "4.52.4 no longer has" in found["t.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("README.md", "Install `transformers=={}` first.\n"), ("submit.py", ESTIMATOR)],
+)
+def test_what_is_mentioned_may_be_at_hand(tmp_path: Path, path: str, text: str) -> None:
+    assert not told(tmp_path, {"t.py": OLD, path: text.format("4.40.2")})
+    assert not told(tmp_path, {"t.py": NEW, path: text.format("4.40.2")})
+    assert not told(tmp_path, {"t.py": OLD, path: text.format("4.28")})  # older than the tables
+    assert told(tmp_path, {"t.py": OLD, path: text.format("4.52.4")})
+    pinned = {"t.py": OLD, path: text.format("4.40.2"), "requirements.txt": "transformers==4.57.1"}
+    assert told(tmp_path, pinned)
+
+
+COMPOSE = (
+    "services:\n  v:\n    image: {}\n"
+    "    command: vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4 --mine 8\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("image", "former", "unknown"),
+    [
+        ("vllm/vllm-openai:${TAG:-v0.6.6}", False, True),
+        ("vllm/vllm-openai:${TAG:-v0.20.2}", True, True),
+        ("vllm/vllm-openai:${TAG}", False, False),
+        ("vllm/vllm-openai:latest", True, True),
+        ("vllm/vllm-openai:nightly", False, False),
+        ("mine/vllm:custom", False, False),
+        ("mine/trainer:custom", True, True),
+    ],
+)
+def test_images_that_hold_a_state_of_their_own(
+    tmp_path: Path, image: str, former: bool, unknown: bool
+) -> None:
+    files = {"docker-compose.yml": COMPOSE.format(image)}
+    assert bool(told(tmp_path, files)) is former
+    assert bool(told(tmp_path, files, "GPU005")) is unknown
+
+
+SWIFT = "swift sft --model Qwen/Qwen2.5-7B --train_type lora --dataset a.jsonl --my_flag 3\n"
+MODULES = '[submodule "s"]\n\tpath = s\n\turl = https://github.com/me/{}.git\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "refused"),
+    [
+        ({"run.sh": SWIFT}, True),
+        ({"run.sh": SWIFT, ".gitmodules": MODULES.format("ms-swift")}, False),
+        ({"run.sh": SWIFT, ".gitmodules": MODULES.format("data")}, True),
+        ({"run.sh": f"git clone https://x.y/me/ms-swift-fork && pip install -e s\n{SWIFT}"}, False),
+        ({"run.sh": f"git clone https://x.y/me/ms-swift\n{SWIFT}"}, True),
+    ],
+)
+def test_the_release_of_a_fork_is_not_known(
+    tmp_path: Path, files: dict[str, str], refused: bool
+) -> None:
+    assert bool(told(tmp_path, files, "GPU005")) is refused
+    assert bool(told(tmp_path, files)) is refused
+
+
+@pytest.mark.parametrize(
+    ("program", "flag", "refused"),
+    [
+        ("vllm", "--mine 8", True),
+        (".venv/bin/vllm", "--mine 8", False),
+        (".venv/bin/vllm", "", True),
+    ],
+)
+def test_a_patched_server(tmp_path: Path, program: str, flag: str, refused: bool) -> None:
+    run = f"{program} serve Qwen/Qwen2.5-7B-Instruct --swap-space 4 {flag}\n"
+    assert bool(told(tmp_path, {"run.sh": run})) is refused

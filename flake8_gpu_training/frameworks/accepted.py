@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Optional
 
-from flake8_gpu_training.facts import Argument, Call, PythonFile
+from flake8_gpu_training.facts import Argument, Call, Origin, PythonFile
 from flake8_gpu_training.frameworks import swift_shared
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
 from flake8_gpu_training.frameworks.engine_of import is_router, starts_router
@@ -355,13 +355,27 @@ def _server(run: Run) -> Optional[Accepted]:
     if by_model and run.model.kind not in ("LLM", "MLLM", "embedding"):
         return None  # a model of images or videos gets a server of other flags
     found = _accepted(run, run.framework, "serve", completes=True)
-    if found is None:
+    if found is None or _is_patched(run, found):
         return None
     inverted = run.framework == "vllm" and parsed(found.parts[0].at_hand.version) >= _INVERTED
     extra = frozenset({"model", "model_tag", "config", "help"})
     if starts_router(run):
         extra |= {name for name in run.settings if name.startswith("router_")}
     return replace(found, extra=extra, bare_switches=True, inverted=inverted)
+
+
+def _is_patched(run: Run, stock: Accepted) -> bool:
+    """Whether an executable is named by its path and gets flags like none of any release."""
+    if run.command is None or "/" not in run.command.words[0].text:
+        return False
+    part = stock.parts[0]
+    return any(
+        not stock.takes(name, flag=True)
+        and part.at_hand.table.span(part.group, name) is None
+        and not difflib.get_close_matches(name, stock.parameters, 1, _ALIKE)
+        for name, setting in run.settings.items()
+        if setting.origin is Origin.FLAG
+    )
 
 
 _INVERTED = (0, 31)

@@ -44,6 +44,8 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
     pinned, perhaps = run.versions.get(distribution, ""), run.perhaps.get(distribution, ())
     beside = stated_beside(run, distribution) if perhaps or not pinned else ()
     others = _chosen(distribution, wanted, perhaps, beside)
+    if len(others) < len(perhaps):
+        return None  # an environment of a release that no table has
     if pinned:
         if parsed(pinned) == NEWEST or not table.covers(pinned):
             return None

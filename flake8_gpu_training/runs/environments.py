@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from flake8_gpu_training.facts import Command, Requirement, RequirementsFile, Setting
 from flake8_gpu_training.project import PYTHON_KINDS, SCRIPT_KINDS, FileKind, Project
-from flake8_gpu_training.runs.held_sources import held_by
+from flake8_gpu_training.runs.held_sources import held_by, named_in_submodules
+from flake8_gpu_training.runs.mentions import cloned, mentioned_in, own_requirements
 from flake8_gpu_training.runs.pins import (
     IMAGE,
     INSTALLED,
@@ -34,15 +36,27 @@ _SHARED = frozenset(
 _SCRIPTS = _SHARED | {"scripts", "script", "shell", "bash", "bin", "tools"}
 
 
+_NAMES_VERSIONS = re.compile(r"(?i)^readme[\w.-]*\.(?:md|rst|txt)$|\.(?:py|ipynb)$")
+MAX_MENTIONS = 40
+"""Files of a folder that are searched for the versions of a service's machines."""
+
+
 class Environments:
     """The requirements of a project, by the folders whose scripts they are for."""
 
-    def __init__(self, project: Project, commands: Iterable[Command] = ()) -> None:
+    def __init__(self, project: Project, commands: Sequence[Command] = ()) -> None:
         self.project = project
         self._folders = _folders_of_scripts(project)
         self._found: dict[tuple[str, ...], Pins] = {}
+        self._in_folders = _readmes_of(project)
         self._sources = [*self._files(), *self._commands(commands), *self._images()]
-        self._unreleased = held_by(project.files) | frozenset(unreleased(self._sources))
+        self._unreleased = (
+            held_by(project.files)
+            | named_in_submodules(self._text(".gitmodules"))
+            | cloned(list(commands))
+            | frozenset(unreleased(self._sources))
+        )
+        self._mentions: dict[str, tuple[Source, ...]] = {}
 
     def of(self, *paths: str) -> Pins:
         """What holds for a script, by its path and that of the command which starts it.
@@ -59,11 +73,32 @@ class Environments:
         others = [
             one for one in self._sources if one not in own and not one.path.endswith(".ipynb")
         ]
-        levels = [own]
-        for folder in _upwards(paths):
+        levels = [[*self._stated_in(paths), *own]]
+        folders = tuple(_upwards(paths))
+        for folder in folders:
             levels.append([one for one in others if folder in one.homes])
             others = [one for one in others if folder not in one.homes]
-        return replace(pins(levels, others), unreleased=self._unreleased)
+        mentioned = [one for folder in folders for one in self._mentioned(folder)]
+        return replace(pins(levels, others, mentioned), unreleased=self._unreleased)
+
+    def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
+        for path in paths:
+            if path.endswith(".py"):
+                yield Source(path, INSTALLED, own_requirements(self._text(path), path))
+
+    def _mentioned(self, folder: str) -> tuple[Source, ...]:
+        """Versions that a folder's README and launchers of services name."""
+        if folder not in self._mentions:
+            self._mentions[folder] = tuple(
+                source
+                for path in self._in_folders.get(folder, ())[:MAX_MENTIONS]
+                for source in mentioned_in(self._text(path), path)
+            )
+        return self._mentions[folder]
+
+    def _text(self, path: str) -> str:
+        content = self.project.content(path, MAX_BYTES)
+        return content.decode("utf-8", "replace") if content is not None else ""
 
     # --- what the project has ---
 
@@ -142,6 +177,16 @@ def _folders_of_scripts(project: Project) -> frozenset[str]:
                 found.add(folder)
                 folder = posixpath.dirname(folder)
     return frozenset(found)
+
+
+def _readmes_of(project: Project) -> Mapping[str, list[str]]:
+    """By folder, what may name versions that are no requirements."""
+    found: dict[str, list[str]] = {}
+    for path in project.files:
+        folder, name = posixpath.split(path)
+        if _NAMES_VERSIONS.search(name):
+            found.setdefault(folder, []).append(path)
+    return found
 
 
 def _upwards(paths: Iterable[str]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -45,3 +47,24 @@ def held_in(folder: Path) -> frozenset[str]:
         for mark in marks
         if (folder / mark).is_file() or (folder / "src" / mark).is_file()
     )
+
+
+# Repositories by another name than the distribution's.
+_REPOSITORIES: Mapping[str, str] = MappingProxyType(
+    {"llama-factory": "llamafactory", "swift": "ms-swift", "flow-factory": "flow-factory"}
+)
+_OF_ONES_OWN = re.compile(r"[-_](?:forks?|custom|patched|modified|mod|dev|private|internal|own)$")
+
+
+def repository_of(address: str) -> str:
+    """The distribution whose source, or a fork of it, a repository or folder has; "" if none."""
+    name = posixpath.basename(address.rstrip("/").removesuffix(".git")).lower()
+    name = _OF_ONES_OWN.sub("", name).replace("_", "-")
+    name = _REPOSITORIES.get(name, name)
+    return name if name in _SOURCES else ""
+
+
+def named_in_submodules(text: str) -> frozenset[str]:
+    """Distributions whose source is a submodule, by the text of ``.gitmodules``."""
+    stated = re.findall(r"(?m)^\s*(?:path|url)\s*=\s*(\S+)", text)
+    return frozenset(repository_of(one) for one in stated) - {""}

@@ -54,8 +54,13 @@ class _Said:
     limits: tuple[str, ...] = ()
 
 
-def pins(levels: Sequence[Iterable[Source]], elsewhere: Iterable[Source] = ()) -> Pins:
-    """What holds where ``levels`` do, the nearest one first; those ``elsewhere`` only may."""
+def pins(
+    levels: Sequence[Iterable[Source]],
+    elsewhere: Iterable[Source] = (),
+    mentioned: Iterable[Source] = (),
+) -> Pins:
+    """What holds where ``levels`` do, the nearest one first; those ``elsewhere`` only may where
+    they say nothing, and what is ``mentioned`` may unless they pin."""
     near = [_said_by(level) for level in levels]
     far = _said_by(elsewhere)
     versions: dict[str, str] = {}
@@ -70,6 +75,10 @@ def pins(levels: Sequence[Iterable[Source]], elsewhere: Iterable[Source] = ()) -
         if said is not None and said.version:
             versions[name] = said.version
         limits[name] = (said.limits if said is not None else ()) or ("",)
+    for name, one in _said_by(mentioned).items():
+        if name not in versions or name in perhaps:
+            perhaps[name] = (*perhaps.get(name, ()), *one.limits)
+            limits.setdefault(name, ("",))
     return Pins(MappingProxyType(versions), MappingProxyType(limits), MappingProxyType(perhaps))
 
 

@@ -134,7 +134,9 @@ class ComposeService(Unit):
         return replace(node.content, column=node.content.column + at)
 
     def resources(self) -> Iterator[Setting]:
-        yield from self._setting("image", child(self.node, "image"))
+        image = child(self.node, "image")
+        if image is not None:
+            yield from self._setting("image", image, interpolated(image.text, self.values))
         yield from self._setting("shm", child(self.node, "shm_size"))
         ipc = child(self.node, "ipc")
         if ipc is not None and ipc.value == "host":

@@ -694,7 +694,22 @@ def requirements_from_image(image: str, location: Location) -> tuple[Requirement
     for match in _IN_TAG.finditer(tag):
         package = _PACKAGE_OF.get(match.group(1), match.group(1))
         found.setdefault(package, _from_tag(package, match.group(2), location))
+    for package in _untold(repository, tag, "@" in image):
+        found.setdefault(package, Requirement(package, "", location, by_address=True))
     return tuple(found.values())
+
+
+_SERVERS = re.compile(r"(?:^|[-_])(vllm|sglang)(?:$|[-_])")
+
+
+def _untold(repository: str, tag: str, by_digest: bool) -> tuple[str, ...]:
+    """Servers of which an image holds a state that its name does not tell."""
+    stock = next((name for name in _IMAGES if f"/{repository}".endswith(f"/{name}")), "")
+    if not stock:
+        return tuple(_SERVERS.findall(repository.rpartition("/")[2]))
+    if (by_digest and not tag) or tag not in ("", "latest"):
+        return (_IMAGES[stock],) if _IMAGES[stock] in ("vllm", "sglang", "llamafactory") else ()
+    return ()
 
 
 def _from_tag(package: str, version: str, location: Location) -> Requirement:
