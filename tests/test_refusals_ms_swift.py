@@ -963,7 +963,7 @@ def test_a_rule(
 
 
 def test_every_rule_has_a_case() -> None:
-    in_files = {"partition-without-zero"}
+    in_files = {"partition-without-zero", "swift-node-rank"}
     of_releases = {"group-of-one", "uneven-groups-of-a-batch", "uneven-groups-of-a-step"}
     assert {case[0] for case in CASES} | in_files | of_releases == set(RULES)
 

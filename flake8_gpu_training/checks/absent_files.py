@@ -8,6 +8,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks._faults import Fault, judge_of
 from flake8_gpu_training.checks.base import Change, Check, Edit, Example, Impact, Priority
+from flake8_gpu_training.facts import Origin
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Absent, Run
 
@@ -39,11 +40,18 @@ def _renamed(one: Absent) -> Optional[Change]:
     setting = one.setting
     if not one.near:
         return None
+    if setting.origin is Origin.FILE and not setting.text:
+        return Change("yaml", f"{setting.name}: {one.near}")
     is_word = setting.name in ("script", "configuration")
     text = one.near if is_word else f"--{setting.name} {one.near}"
     if setting.value_location is None or setting.value not in setting.text:
         return Change("bash", text)
     new = setting.text.replace(str(setting.value), one.near)
+    if setting.origin is not Origin.FLAG:
+        language = "yaml" if setting.origin is Origin.FILE else "python"
+        join = ": " if language == "yaml" else "="
+        edit = Edit(setting.value_location, setting.text, new)
+        return Change(language, f"{setting.name}{join}{new}", (edit,))
     return Change("bash", text, (Edit(setting.value_location, setting.text, new),))
 
 
@@ -68,7 +76,8 @@ CHECKS: tuple[Check, ...] = (
         "after the job has waited for its GPUs. It is told of files in a folder of the project "
         "that holds others of the kind, and of names alone where the working folder is known and "
         "neither a file around nor an earlier command, another script or .gitignore speaks for "
-        "their coming later; and only where the script names them just once.",
+        "their coming later; and only where the script names them just once. The same holds for a "
+        "file that a program or a configuration names as a literal.",
         fix="Name a file that exists, or add the missing one.",
         ignore="Something else writes the file before the run.",
         impact=Impact(note=Text("不修复则启动失败", "the run fails at start until it is mended")),

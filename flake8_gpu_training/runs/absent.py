@@ -121,6 +121,49 @@ def _absent(reach: Reach, command: Command, setting: Setting) -> Optional[Absent
     )
 
 
+def absent_of_files(project: Project, named: Iterable[Setting]) -> tuple[Absent, ...]:
+    """The files that a program or a configuration names as a literal and that are nowhere.
+
+    Told only where the folder that is named, or the one of the naming file, holds others of the
+    kind, and where no file, program or ``.gitignore`` of the project speaks of the name.
+    """
+    found = (_absent_of_file(project, setting) for setting in named)
+    return tuple(one for one in found if one is not None)
+
+
+def _absent_of_file(project: Project, setting: Setting) -> Optional[Absent]:
+    name, place = setting.value, setting.location
+    if setting.origin not in (Origin.FILE, Origin.CONSTRUCTOR) or place is None:
+        return None
+    if not isinstance(name, str) or not name.endswith(_SUFFIXES) or _OPEN.search(name):
+        return None
+    if project.is_auxiliary(place.path) or (setting.text and name not in setting.text):
+        return None
+    folder, file = posixpath.split(posixpath.normpath(name))
+    if any(file in posixpath.basename(one) for one in project.files):
+        return None  # started from another folder, or made of a template
+    own = project.content(place.path, 1_000_000) or b""
+    if own.count(file.encode()) != 1 or _is_ignored(project, file):
+        return None
+    if _is_mentioned(project, place.path, file):
+        return None
+    whole = folder or posixpath.dirname(place.path)
+    siblings = [
+        posixpath.basename(one)
+        for one in project.files
+        if one.endswith(_SUFFIXES) and _is_in(one, whole, exactly=not folder)
+    ]
+    near = difflib.get_close_matches(file, siblings, 1, _ALIKE)
+    if not siblings or (not folder and not near):
+        return None
+    return Absent(setting, posixpath.join(folder, near[0]) if near else "", folder)
+
+
+def _is_in(path: str, folder: str, exactly: bool) -> bool:
+    own = posixpath.dirname(path)
+    return own == folder or (not exactly and own.endswith(f"/{folder}"))
+
+
 def _siblings(
     reach: Reach, command: Command, folder: str, endings: tuple[str, ...]
 ) -> Iterator[str]:

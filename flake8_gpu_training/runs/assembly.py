@@ -33,7 +33,7 @@ from flake8_gpu_training.frameworks.lightning import config_of_strategy
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs._followed_objects import are_changed, are_lost, changed_settings
-from flake8_gpu_training.runs.absent import absent, named_by
+from flake8_gpu_training.runs.absent import absent, absent_of_files, named_by
 from flake8_gpu_training.runs.branches import taken
 from flake8_gpu_training.runs.command_line import combined
 from flake8_gpu_training.runs.configs import Recognised, is_accelerate, is_deepspeed, recognise
@@ -58,6 +58,7 @@ from flake8_gpu_training.runs.launchers import (
 from flake8_gpu_training.runs.launching import described_by, noted_in, started_by
 from flake8_gpu_training.runs.lightning_cli import Sign, wired
 from flake8_gpu_training.runs.model import (
+    Absent,
     Launcher,
     Model,
     Place,
@@ -744,12 +745,16 @@ class Assembly:
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),
-            absent=() if single_file else absent(self.reach, command, _named(launch, parts)),
+            absent=() if single_file else self._absent(command, _named(launch, parts)),
             is_open=parts.is_open or _is_cut_short(command, problems),
             handed_over=None if single_file else self.handing.of(parts.python),
             single_file=single_file,
         )
         return with_profile(run)
+
+    def _absent(self, command: Optional[Command], named: list[Setting]) -> tuple[Absent, ...]:
+        of_files = absent_of_files(self.reach.project, named)
+        return (*absent(self.reach, command, named), *of_files)
 
     def _unexported(self, command: Optional[Command]) -> tuple[Setting, ...]:
         """What the command's script assigns before it, and the command does not get."""
@@ -1013,7 +1018,8 @@ def _breaks(command: Command, script: ScriptFile) -> bool:
 
 def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
     """The settings that name configuration files."""
-    own = [parts.settings[name] for name in _DEEPSPEED_NAMES if name in parts.settings]
+    names = (*_DEEPSPEED_NAMES, "fsdp_config")
+    own = [parts.settings[name] for name in names if name in parts.settings]
     told = {setting.location for setting in own}
     taken = {"script"} | {setting.name for setting in own}
     return [

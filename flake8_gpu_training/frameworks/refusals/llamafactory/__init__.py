@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flake8_gpu_training.frameworks.refusals.base import Refusal
 from flake8_gpu_training.frameworks.refusals.llamafactory import (
+    choices,
     data,
     model,
     quantization,
@@ -15,6 +16,7 @@ from flake8_gpu_training.frameworks.refusals.llamafactory import (
 
 REFUSALS: tuple[Refusal, ...] = (
     *model.REFUSALS,
+    *choices.REFUSALS,
     *data.REFUSALS,
     *tuning.REFUSALS,
     *training.REFUSALS,

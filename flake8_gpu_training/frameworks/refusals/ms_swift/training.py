@@ -24,6 +24,7 @@ from flake8_gpu_training.frameworks.refusals.ms_swift._asked import (
     visible_gpus,
     world,
 )
+from flake8_gpu_training.frameworks.refusals.node_ranks import rank_beyond
 from flake8_gpu_training.language import Text
 
 _SFT = "swift/arguments/sft_args.py"
@@ -231,6 +232,9 @@ def _gpus(options: Options) -> Mapping[str, Any]:
 
 
 REFUSALS: tuple[Refusal, ...] = (
+    rank_beyond(
+        "swift-node-rank", "swift/cli/main.py, get_torchrun_args", lambda options: True, "3.5.2"
+    ),
     Refusal(
         "no-dataset",
         f"{_SFT}, SftArguments.__post_init__",
