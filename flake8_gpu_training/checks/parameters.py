@@ -382,11 +382,11 @@ def _too_new(one: _Unknown, history: History) -> Fault:
     return Fault(
         one.written.location,
         f"install {part.distribution}>={history.first} or drop {one.written.typed(name)}: "
-        f"{package} knows {name} from {history.first} on, {part.at_hand.version} is asked for "
-        f"and {one.use.refuses}",
+        f"{package} {part.at_hand.version} is asked for, which does not know {name} "
+        f"({history.first} does), and {one.use.refuses}",
         Text(
-            f"{name} 自 {package} {history.first} 起才有",
-            f"{name} exists from {package} {history.first} on",
+            f"{package} {part.at_hand.version} 尚无 {name}（{history.first} 有）",
+            f"{package} {part.at_hand.version} does not know {name} yet ({history.first} does)",
         ),
         Text(f"升级到 {history.first} 或更新", f"install {history.first} or newer"),
         priority=_priority(one.use, history.certain),

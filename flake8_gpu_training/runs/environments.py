@@ -64,17 +64,20 @@ class Environments:
         The requirements of its own folder win over those of the folders above it; those of
         others only may hold. What a file installs itself is nearest of all.
         """
-        if paths not in self._found:
-            self._found[paths] = self._of(paths)
-        return self._found[paths]
-
-    def _of(self, paths: tuple[str, ...]) -> Pins:
         own = [one for one in self._sources if one.kind == INSTALLED and one.path in paths]
+        own += self._stated_in(paths)
+        folders = tuple(_upwards(paths))
+        if own:
+            return self._of(folders, own)
+        if folders not in self._found:
+            self._found[folders] = self._of(folders, own)
+        return self._found[folders]
+
+    def _of(self, folders: tuple[str, ...], own: list[Source]) -> Pins:
+        levels = [own]
         others = [
             one for one in self._sources if one not in own and not one.path.endswith(".ipynb")
         ]
-        levels = [[*self._stated_in(paths), *own]]
-        folders = tuple(_upwards(paths))
         for folder in folders:
             levels.append([one for one in others if folder in one.homes])
             others = [one for one in others if folder not in one.homes]
@@ -83,8 +86,9 @@ class Environments:
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
         for path in paths:
-            if path.endswith(".py"):
-                yield Source(path, INSTALLED, own_requirements(self._text(path), path))
+            stated = own_requirements(self._text(path), path) if path.endswith(".py") else ()
+            if stated:
+                yield Source(path, INSTALLED, stated)
 
     def _mentioned(self, folder: str) -> tuple[Source, ...]:
         """Versions that a folder's README and launchers of services name."""
