@@ -324,7 +324,7 @@ _KEEP_NEED = Text(
 )
 _KEEP_UNSURE = Text(
     "是否可以降档需根据实际硬件调整",
-    "whether a lower one would do depends: adjust to the actual hardware",
+    "whether less sharding would do depends on the actual hardware",
 )
 _FSDP = Text(
     "本次运行已由 FSDP 分片（相当于 Stage 3），无需再启用 DeepSpeed；以下为等价的 DeepSpeed 配置",

@@ -65,6 +65,11 @@ def picture(run: Run, lang: str) -> tuple[Row, ...]:
     return tuple(_Picture(run, lang).rows())
 
 
+def _is_said(setting: Setting) -> bool:
+    """Whether a value, or those that it may be, can be shown."""
+    return not isinstance(setting.value, Unknown) or bool(setting.value.candidates)
+
+
 class _Picture:
     def __init__(self, run: Run, lang: str) -> None:
         self.run = run
@@ -109,8 +114,12 @@ class _Picture:
         processes, nodes = self._value(launcher.processes), self._value(launcher.nodes)
         plural = "node" if known(launcher.nodes.value) and launcher.nodes.value == 1 else "nodes"
         counts = [
-            self.t(f"每节点 {processes} 个进程", f"{processes} per node"),
-            self.t(f"{nodes} 个节点", f"{nodes} {plural}"),
+            self.t(f"每节点 {processes} 个进程", f"{processes} per node")
+            if _is_said(launcher.processes)
+            else self.t("每节点进程数未知", "processes per node unknown"),
+            self.t(f"{nodes} 个节点", f"{nodes} {plural}")
+            if _is_said(launcher.nodes)
+            else self.t("节点数未知", "number of nodes unknown"),
         ]
         value = f"{code(launcher.name)}{self.t('：', ': ')}" + self.t("，", ", ").join(counts)
         if launcher.world_size is not None:

@@ -132,6 +132,12 @@ _SAID: Mapping[str, str] = MappingProxyType(
         "the framework tokenises the dataset before the first step": (
             "框架在第一步之前完成全部分词"
         ),
+        "TRL's trainer tokenises the dataset before the first step": (
+            "TRL 的 Trainer 在第一步之前完成全部分词"
+        ),
+        "Lightning saves a checkpoint at the end of each epoch": (
+            "Lightning 在每个 epoch 结束时保存检查点"
+        ),
         "ms-swift decides by the model (ms-swift 4.6, arguments/sft_args.py), on by default": (
             "框架默认（ms-swift 4.6 按模型自动决定，一般为开启）"
         ),
@@ -139,7 +145,13 @@ _SAID: Mapping[str, str] = MappingProxyType(
     }
 )
 _PRETRAINED = "from_pretrained: transformers >= 4.36: sdpa where supported"
-_DDP = "DDP reduces its buckets during the backward pass"
+_EAGER = "from_pretrained: transformers < 4.36: eager"
+_OVERLAPS: Mapping[str, str] = MappingProxyType(
+    {
+        "DDP reduces its buckets during the backward pass": "DDP 在反向传播期间分桶归约梯度",
+        "FSDP prefetches in the backward pass": "FSDP 在反向传播期间预取参数",
+    }
+)
 
 
 def default_text(text: str, lang: str) -> Optional[str]:
@@ -154,6 +166,12 @@ def default_text(text: str, lang: str) -> Optional[str]:
             if chinese
             else ("`sdpa` (default of transformers 4.36 and later)")
         )
+    if text == _EAGER:
+        return (
+            "`eager`（框架默认，transformers < 4.36）"
+            if chinese
+            else ("`eager` (default of transformers before 4.36)")
+        )
     found = _DEFAULT.fullmatch(text)
     if found is not None:
         return _of_library(found, chinese)
@@ -165,9 +183,10 @@ def default_text(text: str, lang: str) -> Optional[str]:
             source = source.replace(" and ", "、")
             return f"`{assigned['setting']}`（框架默认，{source}）"
         return f"`{assigned['setting']}` (default, {source})"
-    if text.startswith(_DDP):
-        source = text[len(_DDP) :].replace(" (", "（").replace(")", "）")
-        return f"DDP 在反向传播期间分桶归约梯度{source}" if chinese else text
+    overlap = next((said for said in _OVERLAPS if text.startswith(said)), None)
+    if overlap is not None:
+        source = text[len(overlap) :].replace(" (", "（").replace(")", "）")
+        return f"{_OVERLAPS[overlap]}{source}" if chinese else text
     if text in _SAID:
         return _SAID[text] if chinese else text
     note = chinese_note(text)
@@ -181,11 +200,12 @@ def _of_library(found: re.Match[str], chinese: bool) -> str:
     if found["file"]:
         name = found["file"].rsplit("/", 1)[-1]
         source += f"：{name}" if chinese else f": {name}"
-    named = _NAMED.fullmatch(found["rest"])
+    named = [_NAMED.fullmatch(said) for said in found["rest"].split(", ")]
     if found["library"] == "from_pretrained":
         source = "transformers"
-    if named is not None:
-        setting = f"`{named['name']}={named['value']}`"
+    if all(named):
+        each = [f"`{one['name']}={one['value']}`" for one in named if one is not None]
+        setting = ("、" if chinese else ", ").join(each)
         return f"{setting}（框架默认，{source}）" if chinese else f"{setting} (default, {source})"
     if not chinese:
         if found["library"] == "from_pretrained":

@@ -174,6 +174,77 @@ def test_a_default_of_an_option_is_named_as_one(tmp_path: Path) -> None:
     assert workers.change.edits == ()
 
 
+OWN_FILE = """\
+import json
+import yaml
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+with open("conf.SUFFIX") as file:
+    conf = LOAD(file)
+args = TrainingArguments(
+    output_dir="out",
+    num_train_epochs=3,
+    dataloader_num_workers=conf["KEY"],
+)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("suffix", "load", "text", "language", "shown", "said"),
+    [
+        (
+            "yaml",
+            "yaml.safe_load",
+            "dataloader_num_workers: 0  # slow\n",
+            "yaml",
+            "dataloader_num_workers: 4\n# dataloader_persistent_workers=True (train.py:7)",
+            "set dataloader_num_workers: 4, dataloader_persistent_workers=True (train.py:7): ",
+        ),
+        (
+            "json",
+            "json.load",
+            '{\n  "dataloader_num_workers": 0\n}\n',
+            "json",
+            '"dataloader_num_workers": 4,\n// dataloader_persistent_workers=True (train.py:7)',
+            'set "dataloader_num_workers": 4, dataloader_persistent_workers=True (train.py:7): ',
+        ),
+        (
+            "yaml",
+            "yaml.safe_load",
+            "loaders: 0\n",
+            "python",
+            "dataloader_num_workers=4,\ndataloader_persistent_workers=True,",
+            "set dataloader_num_workers=4, dataloader_persistent_workers=True: ",
+        ),
+    ],
+)
+def test_a_value_from_a_file_of_the_program_is_shown_as_the_file_has_it(
+    suffix: str, load: str, text: str, language: str, shown: str, said: str, tmp_path: Path
+) -> None:
+    key = "loaders" if "loaders" in text else "dataloader_num_workers"
+    script = OWN_FILE.replace("SUFFIX", suffix).replace("LOAD", load).replace("KEY", key)
+    files = {"train.py": script, f"conf.{suffix}": text, "run.sh": LAUNCH}
+    run = next(run for run in runs_of(tmp_path, files) if run.primary)
+    (workers,) = judged(run, "GPU501").findings
+    assert workers.change is not None
+    assert workers.location.path == f"conf.{suffix}"
+    assert (workers.change.language, workers.change.text) == (language, shown)
+    assert workers.message.startswith(said)
+    assert {edit.location.path for edit in workers.change.edits} == {f"conf.{suffix}", "train.py"}
+
+
+def test_a_quoted_text_of_a_file_stays_quoted(tmp_path: Path) -> None:
+    script = OWN_FILE.replace("SUFFIX", "yaml").replace("LOAD", "yaml.safe_load")
+    script = script.replace('dataloader_num_workers=conf["KEY"]', 'optim=conf["optim"]')
+    files = {"train.py": script, "conf.yaml": 'optim: "adamw_torch"\n', "run.sh": LAUNCH}
+    run = next(run for run in runs_of(tmp_path, files) if run.primary)
+    (optimizer,) = judged(run, "GPU306").findings
+    assert optimizer.change is not None
+    assert optimizer.change.text == 'optim: "adamw_torch_fused"'
+
+
 @pytest.mark.parametrize(
     ("arguments", "fp16", "bf16", "count"),
     [

@@ -115,3 +115,15 @@ def test_no_global_batch_is_shown_when_the_gpus_of_one_process_are_not_known(
 ) -> None:
     command = "python train.py --output_dir out --per_device_train_batch_size 12\n"
     assert "global batch size" not in rows(tmp_path, {"train.py": SCRIPT, "run.sh": command})
+
+
+def test_a_count_that_is_not_known_is_said_to_be_unknown(tmp_path: Path) -> None:
+    script = SCRIPT.replace(
+        "parser = HfArgumentParser((TrainingArguments,))\n"
+        "(args,) = parser.parse_args_into_dataclasses()\n",
+        'args = TrainingArguments("out")\n',
+    )
+    english = rows(tmp_path, {"train.py": script})["Launcher and processes"].value
+    assert english == "`python`: processes per node unknown, number of nodes unknown"
+    chinese = rows(tmp_path, {"train.py": script}, "zh")["启动器与进程"].value
+    assert chinese == "`python`：每节点进程数未知，节点数未知"

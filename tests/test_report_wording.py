@@ -307,8 +307,18 @@ def test_a_given_launch_command_is_named_as_such(tmp_path: Path) -> None:
         ),
         (
             "from_pretrained: transformers < 4.36: eager",
-            "transformers < 4.36：eager（框架默认，transformers）",
-            "transformers < 4.36: eager (default)",
+            "`eager`（框架默认，transformers < 4.36）",
+            "`eager` (default of transformers before 4.36)",
+        ),
+        (
+            "transformers 4.46.3 to 5.24.0 training_args.py: bf16 False, fp16 False",
+            "`bf16=False`、`fp16=False`（框架默认，transformers 4.46.3–5.24.0：training_args.py）",
+            "`bf16=False`, `fp16=False` (default, transformers 4.46.3–5.24.0: training_args.py)",
+        ),
+        (
+            "TRL's trainer tokenises the dataset before the first step",
+            "TRL 的 Trainer 在第一步之前完成全部分词",
+            "TRL's trainer tokenises the dataset before the first step",
         ),
         (
             "trl loads a model given by name; transformers >= 4.36: sdpa where supported",

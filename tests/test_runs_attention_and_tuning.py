@@ -91,6 +91,38 @@ def test_an_adapter_follows_the_guard_of_the_function_that_makes_it(
         assert run.practice("tuning").value.candidates == ("lora",)
 
 
+GIVES_UP = """\
+import os
+
+from peft import LoraConfig
+from transformers import AutoModelForCausalLM
+from trl import SFTConfig, SFTTrainer
+
+
+def main():
+    if not os.path.exists(FOLDER):
+        return
+    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B")
+    adapter = None
+    GUARD
+        adapter = LoraConfig(r=8)
+    SFTTrainer(model=model, args=SFTConfig("out"), peft_config=adapter).train()
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "tuning"), [("with quiet():", "lora"), ("if os.environ['LORA']:", "unknown")]
+)
+def test_what_must_hold_for_a_trainer_to_be_made_leaves_the_adapter_certain(
+    run_of: MakeRun, guard: str, tuning: str
+) -> None:
+    run = run_of({"train.py": GIVES_UP.replace("GUARD", guard)}, "python train.py")
+    assert _value(run, "tuning") == tuning
+
+
 # --- which weights an optimizer is given -------------------------------------------------------
 
 WEIGHTS = """\

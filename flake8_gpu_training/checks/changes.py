@@ -36,6 +36,13 @@ _OF_SUFFIX = {
     "py": PlaceKind.PYTHON,
 }
 
+_COMMENT = {
+    PlaceKind.FLAGS: "#",
+    PlaceKind.YAML: "#",
+    PlaceKind.JSON: "//",
+    PlaceKind.PYTHON: "#",
+}
+
 
 def recommend(run: Run, practices: Mapping[str, Any]) -> Optional[Change]:
     """The change that sets ``practices`` (our names and values) in ``run``.
@@ -77,12 +84,60 @@ def write(run: Run, parameters: Mapping[str, Any]) -> Change:
                 replaced.append(Edit(setting.value_location, setting.text, new))
         else:
             exact = False
-    lines = [line(framework, run.place.kind, name, value) for name, value in parameters.items()]
-    text = _join(run.place.kind, lines)
+    kind, lines, others = _spelled(run, framework, parameters)
+    marked = [f"{_COMMENT[kind]} {text} ({run.place.location})" for text in others]
+    text = "\n".join([_join(kind, lines), *marked])
     insertion = _insertion(framework, run.place, added) if added else ()
     if insertion is None or not exact:
-        return Change(_LANGUAGE[run.place.kind], text)
-    return Change(_LANGUAGE[run.place.kind], text, (*replaced, *insertion))
+        return Change(_LANGUAGE[kind], text)
+    return Change(_LANGUAGE[kind], text, (*replaced, *insertion))
+
+
+def _spelled(
+    run: Run, framework: Framework, parameters: Mapping[str, Any]
+) -> tuple[PlaceKind, list[str], list[str]]:
+    """``parameters`` as they are written where the first one stands, and that place's language.
+
+    A program that reads a file of its own takes some of them from there: the last ones of the
+    tuple are those that belong to the run's place all the same.
+    """
+    kind = _kind_of_file(run, next(iter(parameters), ""))
+    if kind is None:
+        lines = [line(framework, run.place.kind, n, v) for n, v in parameters.items()]
+        return run.place.kind, lines, []
+    own = {n: v for n, v in parameters.items() if _kind_of_file(run, n) is kind}
+    others = [line(framework, run.place.kind, n, v) for n, v in parameters.items() if n not in own]
+    return kind, [_keyed(kind, run.settings[n], v) for n, v in own.items()], others
+
+
+def _kind_of_file(run: Run, name: str) -> Optional[PlaceKind]:
+    """The kind of file, other than the run's place, that holds a parameter under its name."""
+    setting = run.settings.get(name)
+    if setting is None or setting.location is None or setting.value_location is None:
+        return None
+    kind = _OF_SUFFIX.get(setting.value_location.path.rpartition(".")[2].lower())
+    if kind not in (PlaceKind.YAML, PlaceKind.JSON) or kind is run.place.kind or not setting.text:
+        return None
+    # The key itself is not kept: what lies between it and the value tells whether it is the name.
+    width = len(name) + (4 if kind is PlaceKind.JSON else 2)
+    is_alike = setting.location.line == setting.value_location.line
+    return kind if is_alike and _gap(setting) in (width, width + 1) else None
+
+
+def _gap(setting: Setting) -> int:
+    """How far the value stands from its key, on the same line."""
+    assert setting.location is not None
+    assert setting.value_location is not None
+    return setting.value_location.column - setting.location.column
+
+
+def _keyed(kind: PlaceKind, setting: Setting, value: Any) -> str:
+    """A key of a file with its new value, in quotes where the old one stands in quotes."""
+    text = _value(kind, value)
+    if kind is PlaceKind.JSON:
+        return f'"{setting.name}": {text}'
+    is_quoted = _gap(setting) > len(setting.name) + 2 and isinstance(value, str)
+    return f'{setting.name}: "{text}"' if is_quoted else f"{setting.name}: {text}"
 
 
 def write_in_call(
@@ -111,9 +166,9 @@ def instruction(run: Run, parameters: Mapping[str, Any]) -> str:
     if passed is not None:
         return passed.text.lstrip("# ")
     framework = framework_of(run.framework).written_for(run)
-    kind = run.place.kind
+    kind, lines, others = _spelled(run, framework, parameters)
     separator = " " if kind is PlaceKind.FLAGS else ", "
-    return separator.join(line(framework, kind, name, value) for name, value in parameters.items())
+    return separator.join([*lines, *(f"{text} ({run.place.location})" for text in others)])
 
 
 def _passed(run: Run, parameters: Mapping[str, Any]) -> Optional[Change]:

@@ -91,7 +91,10 @@ def _compile(run: Run) -> Judgement:
         "fused kernels from one graph instead of hundreds of launches a layer; "
         "gains most with fixed shapes",
         Text("未启用 torch.compile", "torch.compile is off"),
-        Text("启用 torch.compile（首步编译需数分钟）", "turn on torch.compile (compiles first)"),
+        Text(
+            "启用 torch.compile（首步编译需数分钟）",
+            "turn on torch.compile (the first steps compile, which takes minutes)",
+        ),
         practices={"torch_compile": True},
         snippet=Snippet(
             "compile the model: model = torch.compile(model)", "model = torch.compile(model)"

@@ -471,7 +471,10 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
     if adapter is not None:
         name = adapter.name.rpartition(".")[2]
         made = _from("tuning", _ADAPTERS.get(name, "lora"), adapter)
-        found["tuning"] = _in_branch(made, _asked(adapter, calls))
+        asked = _asked(adapter, calls)
+        certain = _asked_of_trainers(calls)
+        open_ = tuple(c for c in asked if (c.text, c.holds) not in certain)
+        found["tuning"] = _in_branch(made, open_)
         if adapter.name.startswith("unsloth."):
             found["unsloth"] = _in_branch(_from("unsloth", True, adapter), adapter.conditions)
         rank = adapter.keywords.get("r")
@@ -553,6 +556,13 @@ def _asked(adapter: Call, calls: list[Call]) -> tuple[Condition, ...]:
         if all(o is condition or (o.text, o.holds) in own for o in call.conditions)
     }
     return tuple(c for c in asked if (c.text, not c.holds) not in others)
+
+
+def _asked_of_trainers(calls: list[Call]) -> set[tuple[str, bool]]:
+    """What is asked wherever a trainer is made: without it nothing is trained, so it is known."""
+    trainers = [call for call in calls if call.method.endswith("Trainer")]
+    asked = [{(c.text, c.holds) for c in call.conditions if c.text} for call in trainers]
+    return set.intersection(*asked) if asked else set()
 
 
 def _is_adapted(calls: list[Call]) -> bool:

@@ -54,7 +54,7 @@ LLAMAFACTORY = Audit(
             Text("分布式", "Distributed training"),
             7,
             items(
-                ("zero2", "DeepSpeed ZeRO-2", "DeepSpeed ZeRO-2"),
+                ("zero2", "DeepSpeed ZeRO-2（含 ZeRO-1）", "DeepSpeed ZeRO-2 (or ZeRO-1)"),
                 ("zero3", "DeepSpeed ZeRO-3", "DeepSpeed ZeRO-3"),
                 ("fsdp", "FSDP", "FSDP"),
                 ("zero3-offload", "ZeRO-3 + CPU Offload", "ZeRO-3 + CPU offload"),

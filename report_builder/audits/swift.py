@@ -57,7 +57,7 @@ SWIFT = Audit(
             Text("分布式优化", "Distributed training"),
             8,
             items(
-                ("zero2", "DeepSpeed ZeRO-2", "DeepSpeed ZeRO-2"),
+                ("zero2", "DeepSpeed ZeRO-2（含 ZeRO-1）", "DeepSpeed ZeRO-2 (or ZeRO-1)"),
                 ("zero3", "DeepSpeed ZeRO-3", "DeepSpeed ZeRO-3"),
                 ("zero2-offload", "ZeRO-2 + CPU Offload", "ZeRO-2 + CPU offload"),
                 ("zero3-offload", "ZeRO-3 + CPU Offload", "ZeRO-3 + CPU offload"),

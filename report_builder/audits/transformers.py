@@ -77,7 +77,7 @@ TRANSFORMERS = Audit(
                 ("fsdp-full-shard", "FSDP 全分片", "FSDP full shard"),
                 ("fsdp-shard-grad-op", "FSDP 梯度与优化器分片", "FSDP shard grad op"),
                 ("fsdp-hybrid-shard", "FSDP 混合分片", "FSDP hybrid shard"),
-                ("zero2", "DeepSpeed ZeRO-2", "DeepSpeed ZeRO-2"),
+                ("zero2", "DeepSpeed ZeRO-2（含 ZeRO-1）", "DeepSpeed ZeRO-2 (or ZeRO-1)"),
                 ("zero3", "DeepSpeed ZeRO-3", "DeepSpeed ZeRO-3"),
                 ("fsdp-cpu-offload", "FSDP CPU 卸载", "FSDP CPU offload"),
                 ("zero-offload", "ZeRO CPU/NVMe 卸载", "ZeRO offload"),

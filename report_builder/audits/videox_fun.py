@@ -48,7 +48,7 @@ VIDEOX_FUN = Audit(
             Text("分布式", "Distributed training"),
             5,
             items(
-                ("zero2", "DeepSpeed ZeRO-2", "DeepSpeed ZeRO-2"),
+                ("zero2", "DeepSpeed ZeRO-2（含 ZeRO-1）", "DeepSpeed ZeRO-2 (or ZeRO-1)"),
                 ("zero3", "DeepSpeed ZeRO-3", "DeepSpeed ZeRO-3"),
                 (
                     "fsdp-full-shard",
