@@ -607,7 +607,7 @@ class _View(RunWords):
         command = _command(report)
         if len(command) <= _SHOWN_COMMAND:
             return ""
-        lines = [*_prefix(report), re.sub(r" (?=--\w)", " \\\n    ", command)]
+        lines = [*_prefix(report), _SPLIT.sub(" \\\n    ", command)]
         return fence(" \\\n".join(lines), "bash")
 
     def engines_of(self, report: Report) -> str:
@@ -706,6 +706,8 @@ def _command(report: Report) -> str:
     return redacted(" ".join(shown.split()))
 
 
+# Before a flag, and before the script behind the launcher's flags.
+_SPLIT = re.compile(r" (?=--\w|[^\s'\"=-][^\s'\"=]*\.py(?:\s|$))")
 # What sets a launcher's processes, in the order in which it is mostly written.
 _OF_LAUNCHER = (
     "CUDA_VISIBLE_DEVICES",

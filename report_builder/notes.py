@@ -155,7 +155,8 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(\S+) starts the processes"), r"由 \1 启动进程"),
     (re.compile(r"(\S+) moves tensors by need"), r"\1 按需移动张量"),
     (re.compile(r"(\S+) is off"), r"\1 关闭"),
-    (re.compile(r"(\w+) (\S+) unless set"), r"未设置时 \1=\2"),
+    (re.compile(r"([\w.]+) at (\S+): (\w+) (\S+) unless set"), r"\2 的 \1 未设 \3，默认 \4"),
+    (re.compile(r"([\w.]+) (\S+) unless set"), r"未设置时 \1=\2"),
     (
         re.compile(r"ceil\(16 / batch size / world size\) = (\d+)"),
         r"⌈16 ÷ 每卡批大小 ÷ 总进程数⌉ = \1",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from audit_cases import ADVISED, H100, NA, OFF, ON, PARTLY, V100
+from audit_cases import ADVISED, H100, NA, OFF, ON, PARTLY, UNKNOWN, V100
 
 from flake8_gpu_training.checks.base import Status
 
@@ -234,7 +234,8 @@ CASES: tuple[Case, ...] = (
     Case("sample-group-size", ON),
     Case("sample-group-size", ADVISED, {"train.group_size": None}, writes="group_size: 8"),
     Case("sample-group-size", PARTLY, {"train.group_size": 2}),
-    Case("lr-scheduler-gap", OFF, writes="lr_scheduler"),
+    Case("sample-group-size", UNKNOWN, {"train.group_size": 1, "train.trainer_type": "opd"}),
+    Case("lr-scheduler-gap", OFF),
     Case("epochs", ON, {"train.max_epochs": 100}),
     Case("epochs", OFF),
     Case("epochs", OFF, {"train.max_epochs": -1}),

@@ -335,3 +335,9 @@ def test_plain_data_parallelism_of_a_bundled_file_needs_no_sync(tmp_path: Path) 
     settings = {"config_file": "config/accelerate_configs/multi_gpu.yaml", "num_processes": 8}
     items = items_of(judge(run_of(tmp_path, by_yaml(Case("", ON, settings))), all_checks()))
     assert items["no-sync"].status is ON
+
+
+def test_a_default_is_not_shown_as_written_in_the_file(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.id.startswith("offload-samples-") and case.writes)
+    shown = items_of(judge(run_of(tmp_path, by_yaml(case)), all_checks()))[case.item].evidence
+    assert [e.text for e in shown] == ["train.offload_samples_to_cpu False unless set"]

@@ -113,6 +113,11 @@ def test_advice_is_told_with_what_to_write(tmp_path: Path) -> None:
         ("no sequence parallel in the code", "代码中没有序列并行"),
         ("torchrun: one nnodes unless set", "torchrun：未设置时为 1 个节点"),
         (
+            "DataLoader at a/train.py:9: prefetch_factor 2 unless set",
+            "a/train.py:9 的 DataLoader 未设 prefetch_factor，默认 2",
+        ),
+        ("train.seed 42 unless set", "未设置时 train.seed=42"),
+        (
             "ms-swift: one process unless NPROC_PER_NODE is set",
             "ms-swift：未设 NPROC_PER_NODE 时为 1 个进程",
         ),

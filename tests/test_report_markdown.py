@@ -321,3 +321,17 @@ def test_a_launch_command_in_full_has_what_sets_its_processes(tmp_path: Path) ->
     main([str(tmp_path), "--quiet", "--lang", "en", "--output-dir", str(tmp_path / "out")])
     text = (tmp_path / "out" / "static-analysis-report.md").read_text(encoding="utf-8")
     assert "```bash\nNPROC_PER_NODE=2 \\\nswift sft \\\n" in text
+
+
+def test_a_script_in_a_launch_command_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+    flags = " ".join(f"--flag_{n} {n}" for n in range(30))
+    command = f"accelerate launch --mixed_precision=bf16 scripts/train.py {flags} --hook=a/b.py"
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/train.py").write_text("import torch\n", encoding="utf-8")
+    given = ["--quiet", "--launch-command", command, "--output-dir", str(tmp_path / "out")]
+    main([str(tmp_path), *given])
+    text = (tmp_path / "out" / "static-analysis-report.md").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines()]
+    start = lines.index("accelerate launch \\")
+    assert lines[start + 1 : start + 3] == ["--mixed_precision=bf16 \\", "scripts/train.py \\"]
+    assert "--hook=a/b.py" in lines

@@ -361,3 +361,49 @@ def test_a_run_made_from_a_template_has_no_finding_and_full_attainment(
         assert audit.attainment in (1.0, None), [
             (item.id, item.action.en) for c in audit.categories for item in c.items if item.lost
         ]
+
+
+_MADE = "    accelerator = Accelerator(mixed_precision=args.mixed_precision)\n"
+_PLUGIN = """\
+    path = os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE", "config/zero_stage2_config.json")
+    with open(path) as file:
+        config = json.load(file)
+    accelerator = Accelerator(deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=config))
+"""
+
+
+def _with_plugin(tmp_path: Path, named: str) -> Run:
+    """A script of the user's own that makes DeepSpeed's plugin, started with ``named``."""
+    launcher = f"{EIGHT} --use_deepspeed --deepspeed_config_file {named}"
+    case = Case("", ON, {"train_batch_size": 8, "max_grad_norm": 0.05}, FULL, launcher)
+    files = dict(by_checkout(case))
+    program = files[f"scripts/{FULL}.py"]
+    assert _MADE in program
+    program = program.replace(_MADE, _PLUGIN)
+    stage = {"zero_optimization": {"stage": 2}, "train_batch_size": "auto"}
+    files |= {
+        f"scripts/{FULL}.py": f"import json\nfrom accelerate import DeepSpeedPlugin\n{program}",
+        "config/zero_stage2_config.json": json.dumps(stage),
+        "config/ours.json": json.dumps({**stage, "gradient_clipping": 0.05}),
+    }
+    return run_of(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("config/ours.json", ON), ("config/zero_stage2_config.json", Status.RECOMMENDED)],
+)
+def test_a_program_finds_the_deepspeed_file_that_its_launcher_names(
+    name: str, status: Status, tmp_path: Path
+) -> None:
+    run = _with_plugin(tmp_path, name)
+    assert run.deepspeed is not None
+    assert run.deepspeed.path == name
+    assert run.settings["train_batch_size"].value in (8, "8")
+    scored = scored_of(judge(run, all_checks()))
+    items = [item for category in scored.categories for item in category.items]
+    clipping = next(item for item in items if item.id == "gradient-clipping")
+    assert clipping.status is status
+    if status is Status.RECOMMENDED:
+        assert name in clipping.action.en
+        assert name in clipping.action.zh

@@ -83,7 +83,7 @@ def placed(run: Run, setting: Setting) -> Optional[Setting]:
     entry = document.root.mapping.get(section) if document is not None else None
     if entry is None:
         return None
-    note = f"{setting.name}={setting.value}"
+    note = f"{setting.name} {setting.value} unless set"
     return Setting(setting.name, setting.value, entry.location, Origin.DERIVED, note)
 
 
@@ -337,12 +337,22 @@ def targets(run: Run) -> Judgement:
 
 
 _FEW, _ENOUGH = 1, 4
+_BY_ADVANTAGES = ("grpo", "grpo-guard", "nft", "awm", "dgpo", "dpo", "crd")
+_OTHER_TRAINER = Text(
+    "不是 Flow-Factory 自带的训练器，未必按组内优势学习",
+    "no trainer of Flow-Factory's own: it may not learn from the advantages in a group",
+)
 
 
 @of_flow
 def groups(run: Run) -> Judgement:
-    """``train.group_size``: an advantage is a sample's place in its group."""
+    """``train.group_size``: an advantage is a sample's place in its group.
+
+    A trainer that no release has may learn from something else, such as a teacher.
+    """
     setting = option(run, "train.group_size", 1)
+    if algorithm(run) not in _BY_ADVANTAGES:
+        return cannot_tell(_OTHER_TRAINER)
     size = figure(run, "train.group_size", 1)
     if size is None:
         return cannot_tell(setting)

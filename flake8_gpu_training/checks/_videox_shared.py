@@ -38,7 +38,7 @@ from flake8_gpu_training.checks._videox import (
     unless_lora,
     without,
 )
-from flake8_gpu_training.checks.base import Judgement, Priority
+from flake8_gpu_training.checks.base import Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -243,6 +243,7 @@ def second_rate(run: Run) -> Judgement:
 
 
 _AUTOMATIC = "auto"
+_DEEPSPEED_FILE = Text("DeepSpeed 配置", "the DeepSpeed file")
 _CLIPS = "accelerate 1.12.0, accelerator.py (clip_grad_norm_, _prepare_deepspeed)"
 
 
@@ -265,6 +266,9 @@ def clipping(run: Run) -> Judgement:
     if clipped:
         return on(clipped)
     limit = setting.value if is_on(setting) else 1.0
+    path = run.deepspeed.path if run.deepspeed is not None else named and named.value
+    is_file = isinstance(path, str) and path.endswith(".json")
+    file = Text(str(path), str(path)) if is_file else _DEEPSPEED_FILE
     return advise(
         run,
         "under DeepSpeed --max_grad_norm clips nothing, and the file has no gradient_clipping",
@@ -273,15 +277,16 @@ def clipping(run: Run) -> Judgement:
             "under DeepSpeed --max_grad_norm clips nothing, and the file has no gradient_clipping",
         ),
         Text(
-            f"在 DeepSpeed 配置中写入 gradient_clipping: {limit}",
-            f"write gradient_clipping: {limit} in the DeepSpeed file",
+            f"在 {file.zh} 中写入 gradient_clipping: {limit}",
+            f"write gradient_clipping: {limit} in {file.en}",
         ),
         snippet=Snippet(
-            f'write "gradient_clipping": {limit} in the DeepSpeed file',
+            f'write "gradient_clipping": {limit} in {file.en}',
             f'"gradient_clipping": {limit},',
             "json",
         ),
         at=named,
+        impact=Impact(source=_CLIPS),
     )
 
 

@@ -25,7 +25,6 @@ from flake8_gpu_training.checks._flow import (
 )
 from flake8_gpu_training.checks._judging import (
     advise,
-    by_code,
     by_itself,
     cannot_apply,
     cannot_tell,
@@ -353,9 +352,11 @@ def _gap(run: Run) -> Judgement:
     scheduled = schedule(run)
     if scheduled.status is Status.ENABLED:
         return scheduled
-    return by_code(
-        Text("学习率全程不变（见 lr-scheduler）", "the rate stays as it is (see lr-scheduler)"),
-        "accelerator.prepare(..., lr_scheduler)",
+    return off(
+        Text(
+            "学习率全程不变；改法见 J 类“学习率调度”",
+            "the rate stays as it is; category J says how to give it a schedule",
+        )
     )
 
 

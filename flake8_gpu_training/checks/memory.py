@@ -176,8 +176,10 @@ def _offload(run: Run) -> Judgement:
     sharding = run.practice("zero_stage"), run.practice("fsdp")
     if not any(setting.known for setting in sharding):
         return cannot_tell(sharding[0])
-    if states is None or memory is None:
-        return off(Text("未卸载；显存或规模未知", "no offload; memory or size are not known"))
+    if states is None:
+        return off(Text("未卸载；模型规模未知", "no offload; the model's size is not known"))
+    if memory is None:
+        return off(Text("未卸载；GPU 显存未知", "no offload; the GPU's memory is not known"))
     if states <= 0.95 * memory:
         return off(
             Text(

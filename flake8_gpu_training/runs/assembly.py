@@ -538,6 +538,7 @@ class Assembly:
             origins.writer,
             self.reach,
             self._expected_launcher(launch, origins) if launch is not None else None,
+            launch.options if launch is not None else {},
         )
         self._last = _Followed(program, launch, outcome)
         return outcome
@@ -587,7 +588,7 @@ class Assembly:
             is_open = is_open or given.is_open or command is None or unread
         elif entry.framework in ("generic", "videox_fun") and entry.constructor is None:
             if outcome is not None:
-                layers.append(outcome.settings)
+                layers.append(_settings_read(outcome, entry.framework))
             layers.append(namespace.configuration)
             flags = named_by_options(given.settings, program.options())
             layers.append(namespace.without_rebound(flags))
@@ -958,6 +959,21 @@ def _is_untold(program: Program, outcome: Optional[Outcome]) -> bool:
     if outcome is None or not outcome.readers:
         return reads_dicts(program)
     return not outcome.is_told_whole
+
+
+def _settings_read(outcome: Outcome, framework: str) -> Mapping[str, Setting]:
+    """What the files that a program reads say of its own settings.
+
+    DeepSpeed's file has a train_batch_size as VideoX-Fun's scripts have, which is another one.
+    """
+    if framework != "videox_fun":
+        return outcome.settings
+    others = {document.path for document in outcome.documents if is_deepspeed(document)}
+    return {
+        name: setting
+        for name, setting in outcome.settings.items()
+        if setting.location is None or setting.location.path not in others
+    }
 
 
 def _is_of_dict(outcome: Optional[Outcome]) -> bool:

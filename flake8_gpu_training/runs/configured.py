@@ -48,13 +48,17 @@ def configuration_of(
     writer: Writer,
     reach: Reach,
     launcher: Optional[Launcher] = None,
+    launched: Mapping[str, Setting] = MappingProxyType({}),
 ) -> Optional[Outcome]:
-    """What following ``program`` tells; None when that is too much."""
+    """What following ``program`` tells; None when that is too much.
+
+    ``launched``: the launcher's own options.
+    """
     words = [_told(word, reach, command, writer) for word in words]
     texts = tuple(word.text for word in words if known(word.value))
     world = World(
         options=namespace.values,
-        environment=command.environment if command is not None else {},
+        environment=_environment(command, launched, launcher),
         document=_Documents(reach, command, writer, _values_in(texts)).find,
         source=reach.source,
         tree=reach.tree,
@@ -70,6 +74,20 @@ def configuration_of(
         local_size=_local_size(launcher),
     )
     return followed(program.script.path, world)
+
+
+# accelerate 1.12.0, utils/launch.py: what ``accelerate launch`` hands to the program.
+_BY_ACCELERATE = MappingProxyType({"deepspeed_config_file": "ACCELERATE_DEEPSPEED_CONFIG_FILE"})
+
+
+def _environment(
+    command: Optional[Command], launched: Mapping[str, Setting], launcher: Optional[Launcher]
+) -> Mapping[str, Setting]:
+    """The variables that the program finds: those of its command, then its launcher's."""
+    found = dict(command.environment) if command is not None else {}
+    if launcher is not None and launcher.name == "accelerate":
+        found.update({v: launched[name] for name, v in _BY_ACCELERATE.items() if name in launched})
+    return found
 
 
 def _told(word: Word, reach: Reach, command: Optional[Command], writer: Writer) -> Word:
