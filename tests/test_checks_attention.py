@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checks_support import runs_of, status
+from checks_support import judged, runs_of, status
 
 from flake8_gpu_training.checks.base import Status
 
@@ -72,3 +72,21 @@ def test_auto_of_llamafactory_is_sdpa_but_for_what_it_chooses_itself(
     }
     (run,) = runs_of(tmp_path, files)
     assert status(run, "GPU301") is expected
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"), [(1, Status.ENABLED), (4, Status.PARTIAL)], ids=["alone", "padded"]
+)
+def test_what_is_left_to_choose_itself_is_on_where_sdpa_will_do(
+    size: int, expected: Status, tmp_path: Path
+) -> None:
+    conf = (
+        "model_name_or_path: Qwen/Qwen3.5-9B\nstage: sft\ndo_train: true\n"
+        "finetuning_type: lora\ndataset: d\ntemplate: qwen3_5\nflash_attn: auto\nbf16: true\n"
+        f"per_device_train_batch_size: {size}\ncutoff_len: 2048\noutput_dir: out\n"
+    )
+    files = {"conf.yaml": conf, "run.sh": "llamafactory-cli train conf.yaml\n"}
+    run = next(run for run in runs_of(tmp_path, files) if run.primary)
+    assert judged(run, "GPU301").status is expected
+    if expected is Status.ENABLED:
+        assert judged(run, "GPU301").variant == "auto"

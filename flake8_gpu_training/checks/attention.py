@@ -125,11 +125,13 @@ def _attention(run: Run) -> Judgement:
     if run.framework in ("hf_trainer", "swift") and run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run):
-        return off(Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do"), setting)
+        other = Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do")
+        return _will_do(run, setting, written, other)
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
         return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
     if is_recurrent(run) and number(run, "micro_batch_size") == 1:
-        return off(Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do"), setting)
+        few = Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do")
+        return _will_do(run, setting, written, few)
     if has_no_flash_code(run):
         return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
     if not setting.explicit and _loader_is_missing(run) and not _loads_by_name(run, setting):
@@ -207,6 +209,15 @@ def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
     if written == "eager":
         return off(Text("该 GPU 不支持 FlashAttention", "no FlashAttention for this GPU"), setting)
     return on(setting, _sdpa(setting))
+
+
+def _will_do(run: Run, setting: Setting, written: Optional[str], reason: Text) -> Judgement:
+    """SDPA is all that is asked for: it is on, or else flash attention is not missed.
+
+    What a hand-written model passes to SDPA may keep it from its own flash kernel.
+    """
+    is_on = written == "sdpa" and run.framework != "generic"
+    return on(setting, _sdpa(setting)) if is_on else off(reason, setting)
 
 
 def _sdpa(setting: Setting) -> str:
