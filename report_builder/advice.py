@@ -253,6 +253,12 @@ _LOWEST = Text(
     "stage {stage} is the lowest that fits on {gpus} GPUs (about {need:.0f} of {memory:.0f} GiB "
     "each); stage 2 moves as much data as plain data parallelism, stage 3 about 1.5 times that",
 )
+_ROOM_FOR_PLAIN = Text(
+    "普通 DDP 已放得下；Stage {stage} 的通信量与其相同而更省显存"
+    "（{gpus} 卡下预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB），两者皆可",
+    "plain DDP fits already; stage {stage} moves as much data and takes less memory (about "
+    "{need:.0f} of {memory:.0f} GiB on each of {gpus} GPUs): either will do",
+)
 _NOTHING_FITS = Text(
     "按估算，ZeRO-3 加卸载在 {gpus} 张 {memory:.0f} GiB 卡上仍可能放不下："
     "增加 GPU、改用 LoRA/QLoRA，或减小批大小与序列长度",
@@ -413,6 +419,9 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
                 continue  # stage 2 communicates no more than plain data parallelism
             if need < 0.92 * memory:
                 text = _FITS_ONE if gpus == 1 and stage == 0 else _LOWEST
+                plain = _need(run, 0, False, gpus)
+                if (stage, offload) == (2, False) and plain is not None and plain < 0.92 * memory:
+                    text = _ROOM_FOR_PLAIN
                 filled = text.fill(gpus=gpus, stage=stage, need=need, memory=memory)
                 return stage, offload, filled, _OFFLOAD if offload else _NO_OFFLOAD
         else:

@@ -289,3 +289,11 @@ def test_a_video_framework_gets_its_own_switch() -> None:
     assert advice.integration.text == "export VIDEOX_ATTENTION_TYPE=FLASH_ATTENTION"
     assert "packing" not in advice.needs.en
     assert flash_attention(replace(run, framework="flow_factory")).install == "pip install kernels"
+
+
+def test_zero_2_is_not_called_the_lowest_that_fits_where_plain_ddp_fits() -> None:
+    small = deepspeed(run_of("Qwen/Qwen2.5-0.5B", gpu="A100-80G", gpus=2, tuning="full"))
+    assert "plain DDP fits already" in small.reason.en
+    assert "普通 DDP 已放得下" in small.reason.zh
+    large = deepspeed(run_of(gpu="A100-80G", gpus=8, tuning="full"))
+    assert "lowest that fits" in large.reason.en
