@@ -11,6 +11,7 @@ from typing import Any, Optional
 from flake8_gpu_training.checks.base import Change, Judgement, Status
 from flake8_gpu_training.checks.changes import recommend
 from flake8_gpu_training.facts import Origin, Setting
+from flake8_gpu_training.frameworks import verl
 from flake8_gpu_training.hardware import Gpu, gpu_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate, lora_parameters, model_states
@@ -195,6 +196,10 @@ def _integration(run: Optional[Run], version: str) -> Change:
             # Read by videox_fun/models/attention_utils.py; FA2 or FA3 as installed.
             backend = "SDPA" if version == "SDPA" else "FLASH_ATTENTION"
             return Change("bash", f"export VIDEOX_ATTENTION_TYPE={backend}")
+    if run is not None and verl.trainer_of(run).startswith("main_ppo"):
+        # verl/workers/config/model.py
+        override = "+actor_rollout_ref.model.override_config.attn_implementation"
+        return Change("bash", f"{override}={_PRACTICE[version]}")
     if version == "SDPA":
         return Change(
             "python",
@@ -231,6 +236,8 @@ def deepspeed(run: Optional[Run], sharding: Optional[Judgement] = None) -> DeepS
         return DeepSpeedAdvice(None, False, _NO_TRAINING, _NO_TRAINING, MappingProxyType({}), False)
     if run.value("megatron") is True:
         return DeepSpeedAdvice(None, False, _MEGATRON, _MEGATRON, MappingProxyType({}), False)
+    if verl.trainer_of(run):
+        return DeepSpeedAdvice(None, False, _VERL, _VERL, MappingProxyType({}), False)
     judged = _judged(run, sharding) if sharding is not None else None
     stage, offload, reason, offload_reason = judged or _choice(run)
     memory_known = run.hardware.memory_gib is not None
@@ -314,6 +321,11 @@ _OFFLOAD_UNSURE = Text(
 _MEGATRON = Text(
     "Megatron-core 自带分布式优化器与并行策略，不使用 DeepSpeed",
     "Megatron-core has a distributed optimizer and parallelism of its own; DeepSpeed is not used",
+)
+_VERL = Text(
+    "verl 用 FSDP 或 Megatron-core 分片（actor_rollout_ref.actor.strategy），不使用 DeepSpeed",
+    "sharding is by FSDP or Megatron-core (actor_rollout_ref.actor.strategy): verl does not use "
+    "DeepSpeed",
 )
 _KEEP = Text(
     "保持当前的 Stage {stage}：{evidence}",

@@ -63,6 +63,21 @@ class CapacityWords:
             pieces.append(self.t(f"经 {engine.host.title}", f"by {engine.host.title}"))
         return self.t("，", ", ").join((*pieces, *_sizes(engine)))
 
+    def missing(self, run: Optional[Run]) -> str:
+        """Why there is no estimate of the engine's cache."""
+        engine = engine_of(run) if run is not None else None
+        if engine is not None and engine.mode is Mode.RLHF_COLOCATE:
+            return self.t(
+                "引擎与训练共用 GPU，留给 KV 缓存的显存取决于训练的占用，无法静态估算。",
+                "The engine shares its GPUs with training, so what is left for the KV cache "
+                "depends on what training holds; the files do not tell.",
+            )
+        return self.t(
+            "模型结构或引擎参数未知，无法估算 KV 缓存；需根据实际硬件调整。",
+            "The model's layers or the engine's settings are not known, so the KV cache cannot be "
+            "estimated; adjust to the actual hardware.",
+        )
+
     def account(self, found: Capacity) -> str:
         """What the weights and a token of cache take, and what the table below assumes."""
         kind = self.t(found.kind.replace(" bit", " 位"), found.kind.replace(" bit", "-bit"))

@@ -145,6 +145,7 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 tree=view.tree(identifier),
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
+                is_engine=identifier in _ENGINES,
             )
     return files
 
@@ -227,6 +228,7 @@ class _View(RunWords):
             "status_of": lambda item: self.say(_STATUS[item.status]),
             "points_of": points_of,
             "evidence_of": self.evidence_of,
+            "repeated": self.repeated,
             "elsewhere_of": self.elsewhere_of,
             "advice_of": self.advice_of,
             "kind_of": self.kind_of,
@@ -258,6 +260,7 @@ class _View(RunWords):
             "fits_of": self.fits_of,
             "serving_memory": self.serving_memory,
             "capacity_rows": self.capacity_rows,
+            "no_capacity": capacity.CapacityWords(self.lang).missing,
             "engine_of": self.engine_of,
             "no_memory": self.no_memory,
             "trains": lambda run: run.kind is RunKind.TRAIN,
@@ -381,8 +384,8 @@ class _View(RunWords):
         ]
         joined = self.t("、", ", ").join(shares)
         whole = percent(audit.attainment)
-        reachable = number(round(audit.earned + audit.lost, 1))
-        earned = number(round(audit.earned, 1))
+        reachable = number(audit.earned + audit.lost)
+        earned = number(audit.earned)
         untold, unknown = "", audit.unknown
         if unknown:
             plural = "item" if unknown == 1 else "items"
@@ -458,6 +461,14 @@ class _View(RunWords):
         if not shown and item.status is Status.DISABLED:
             return self.t("未使用", "not in use")
         return "<br>".join(shown) or "—"
+
+    def repeated(self, item: ScoredItem, before: object) -> str:
+        """Words for what the row above says already of an optional item; "" for others."""
+        if not isinstance(before, ScoredItem) or before.status is not item.status:
+            return ""
+        same = item.status is Status.DISABLED and item.current == before.current
+        is_told = bool(item.current.en) and not item.evidence and not before.evidence
+        return self.t("同上", "as above") if same and is_told else ""
 
     def elsewhere_of(self, item: ScoredItem) -> str:
         """Where the project has a practice that this run is without; "" where it has none."""
@@ -613,7 +624,7 @@ class _View(RunWords):
     def engines_of(self, report: Report) -> str:
         """Inference engines beside the training framework."""
         names = [n for n, on in (("vLLM", report.vllm), ("SGLang", report.sglang)) if on]
-        extra = [name for name in names if name.lower() != report.training]
+        extra = [name for name in names if name != report.framework_title.en]
         if not extra:
             return ""
         return self.t("，推理引擎：", ", inference: ") + self.t("、", ", ").join(extra)
@@ -706,8 +717,8 @@ def _command(report: Report) -> str:
     return redacted(" ".join(shown.split()))
 
 
-# Before a flag, and before the script behind the launcher's flags.
-_SPLIT = re.compile(r" (?=--\w|[^\s'\"=-][^\s'\"=]*\.py(?:\s|$))")
+# Before a flag or an override, and before the script behind the launcher's flags.
+_SPLIT = re.compile(r" (?=--\w|\+{0,2}\w+(?:\.\w+)+=|[^\s'\"=-][^\s'\"=]*\.py(?:\s|$))")
 # What sets a launcher's processes, in the order in which it is mostly written.
 _OF_LAUNCHER = (
     "CUDA_VISIBLE_DEVICES",

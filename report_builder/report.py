@@ -92,7 +92,14 @@ class Report:
 
     @property
     def framework_title(self) -> Text:
-        """Name of the training framework (or engine, or plain PyTorch)."""
+        """Name of the training framework (or engine, or plain PyTorch).
+
+        A training run that only samples by an engine is named by what starts the engine.
+        """
+        run = self.primary
+        engine = engine_of(run) if run is not None and run.kind is RunKind.TRAIN else None
+        if engine is not None and engine.name == self.training and engine.host is not None:
+            return Text(engine.host.title, engine.host.title)
         return title_of(self.training)
 
     @property
@@ -309,16 +316,18 @@ def _audits(
         verdicts = of_primary
         if audit.id in ("vllm", "sglang"):
             own = engine_run(audit.id, runs, primary)
-            verdicts = judged[list(runs).index(own)] if own is not None else _of_no_run()
+            verdicts = judged[list(runs).index(own)] if own is not None else _of_no_run(audit.id)
         scored.append(score(audit, verdicts))
     return tuple(scored)
 
 
-def _of_no_run() -> tuple[Verdict, ...]:
-    """Where no run was found, nothing can be told of any item."""
+def _of_no_run(engine: str = "") -> tuple[Verdict, ...]:
+    """Where no run was found, or none that is seen to start ``engine``, nothing can be told."""
     nowhere = Location(".")
     run = Run("", RunKind.OTHER, "generic", nowhere, Place(PlaceKind.PYTHON, nowhere))
-    unknown = Judgement(
-        Status.UNKNOWN, current=Text("没有找到可以判断的运行", "no run was found to judge")
-    )
+    current = Text("没有找到可以判断的运行", "no run was found to judge")
+    if engine:
+        title = title_of(engine).en
+        current = Text(f"未读到启动 {title} 的运行", f"no run is seen to start {title}")
+    unknown = Judgement(Status.UNKNOWN, current=current)
     return tuple(Verdict(run, check, unknown) for check in all_checks())

@@ -265,13 +265,19 @@ class RunWords:
             f"The memory of this run cannot be estimated: {joined}. Adjust to the actual hardware.",
         )
 
-    def serving_memory(self, run: Optional[Run]) -> str:
-        """What the weights of an inference run take on each GPU; "" for other runs."""
-        if run is None or run.kind is RunKind.TRAIN or not run.model.parameters:
+    def serving_memory(self, run: Optional[Run], sampling: bool = False) -> str:
+        """What the weights of an inference run take on each GPU; "" for other runs.
+
+        ``sampling``: of the engine that samples for a training run, too.
+        """
+        trains = run is not None and run.kind is RunKind.TRAIN
+        if run is None or (trains and not sampling) or not run.model.parameters:
             return ""
         found = capacity_of(run)
         if found is not None:
             return CapacityWords(self.lang).account(found)
+        if trains:
+            return ""
         degree = 1
         for name in ("tensor_parallel", "pipeline_parallel"):
             size = run.value(name, 1)
@@ -284,9 +290,10 @@ class RunWords:
             "quantized); most of the rest holds the KV cache.",
         )
 
-    def capacity_rows(self, run: Optional[Run]) -> list[list[str]]:
+    def capacity_rows(self, run: Optional[Run], sampling: bool = False) -> list[list[str]]:
         """The table of an engine's KV cache; empty where it cannot be worked out."""
-        found = capacity_of(run) if run is not None and run.kind is not RunKind.TRAIN else None
+        serves = run is not None and (sampling or run.kind is not RunKind.TRAIN)
+        found = capacity_of(run) if run is not None and serves else None
         return CapacityWords(self.lang).rows(found) if found is not None else []
 
     def engine_of(self, run: Run) -> str:

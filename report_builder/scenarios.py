@@ -757,7 +757,10 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     files = tuple(_file(source, name, values) for source, name in entry.files)
     if run is not None:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
-    return Scenario(_title(run, entry, suits), files, _launch(run, entry))
+    launch = _launch(run, entry)
+    if any("\n#SBATCH " in file.text.en for file in files):
+        launch = re.sub(r"^bash ", "sbatch ", launch)
+    return Scenario(_title(run, entry, suits), files, launch)
 
 
 def _folder_and_list(run: Run) -> Optional[tuple[str, str]]:

@@ -71,3 +71,47 @@ def test_deepspeed_of_ones_own_is_not_held_against_the_arguments(tmp_path: Path)
     assert not findings(runs_of(tmp_path / "own", own), "GPU013")
     integrated = {"train.py": TRAINER, "ds.json": ZERO, "run.sh": command.format("deepspeed")}
     assert findings(runs_of(tmp_path / "integrated", integrated), "GPU013")
+
+
+ADAPTER = """\
+import argparse, yaml
+from pathlib import Path
+from peft import LoraConfig
+from trl import GRPOConfig, GRPOTrainer
+
+
+def read(path):
+    with Path(path).open() as file:
+        return yaml.safe_load(file)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--config", type=Path, required=True)
+config = read(parser.parse_args().config)
+adapter = None
+if config.get("lora", {{}}).get("enabled", False):
+    table = dict(config["lora"])
+    {}
+    adapter = LoraConfig(**table)
+GRPOTrainer(model="Qwen/Qwen2.5-7B", args=GRPOConfig(), peft_config=adapter).train()
+"""
+LORA = "lora: {enabled: true, r: 16}\n"
+
+
+@pytest.mark.parametrize("statement", ["table.pop('enabled', None)", "del table['enabled']"])
+@pytest.mark.parametrize("name", ["a", "${1:?name}"])
+def test_a_key_that_the_program_takes_out_is_no_argument(
+    tmp_path: Path, name: str, statement: str
+) -> None:
+    command = f'python train.py --config "configs/{name}.yaml"\n'
+    files = {"configs/a.yaml": LORA, "train.py": ADAPTER.format(statement), "run.sh": command}
+    assert not findings(runs_of(tmp_path, files), "GPU005")
+
+
+def test_a_key_that_the_program_leaves_in_is_an_argument(tmp_path: Path) -> None:
+    files = {
+        "configs/a.yaml": LORA,
+        "train.py": ADAPTER.format("table.pop('r', None)"),
+        "run.sh": "python train.py --config configs/a.yaml\n",
+    }
+    assert findings(runs_of(tmp_path, files), "GPU005")

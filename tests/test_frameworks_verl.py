@@ -7,10 +7,13 @@ from typing import Any, Callable
 
 import pytest
 
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.verdicts import judge
 
 ACTOR = "actor_rollout_ref.actor"
 COMMAND = (
@@ -79,3 +82,10 @@ def test_a_micro_batch_of_all_gpus_is_shared_out(run_of: Make) -> None:
     assert _values(run_of(whole))["micro_batch_size"] == 8
     split = f"{whole} {ACTOR}.ulysses_sequence_parallel_size=2"
     assert _values(run_of(split))["micro_batch_size"] == "unknown"
+
+
+def test_processes_alone_are_no_ddp(run_of: Make) -> None:
+    """FSDP or Megatron-core trains them, as another configuration says."""
+    run = run_of(f"{COMMAND} --config-name=own")
+    verdicts = [v for v in judge(run, all_checks()) if v.check.code == "GPU101"]
+    assert [v.judgement.status for v in verdicts] == [Status.UNKNOWN]

@@ -41,6 +41,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.checks.sharding import sharding
 from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.frameworks import verl
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
@@ -61,6 +62,8 @@ def _data_parallel(run: Run) -> Judgement:
     count = ranks(run)
     if ddp.known and ddp.value is True:
         return on(ddp)
+    if verl.trainer_of(run) and not run.practice("fsdp").known:
+        return cannot_tell(run.practice("fsdp"))  # FSDP or Megatron-core, as its configuration says
     if count is not None and count > 1:
         return on(run.launcher.processes)
     if count is None:

@@ -76,6 +76,10 @@ class File:
     path: str
 
 
+DELETED = Unknown("deleted in a branch")
+"""A key of a table that a branch took out, which may have been gone through or not."""
+
+
 class PathText(str):
     """A path that the program joined; ``Path`` objects are such texts, too."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 from flake8_gpu_training.facts import Location, Origin, Setting, Unknown
 from flake8_gpu_training.runs import _followed_library as library
 from flake8_gpu_training.runs._followed import (
+    DELETED,
     Class,
     External,
     Frame,
@@ -411,8 +412,10 @@ class Expressions:
             elif isinstance(value, Table):
                 spread.append(value)
                 is_open = is_open or value.is_open
-                for key in value.entries:
-                    if isinstance(key, str):
+                for key, entry in value.entries.items():
+                    if entry is DELETED:
+                        is_open = True  # it may be among the arguments, or not
+                    elif isinstance(key, str):
                         keywords[key] = self.leaf(value, key)
             else:
                 is_open = True

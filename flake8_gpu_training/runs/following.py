@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional
 from flake8_gpu_training.facts import Document, Location, Setting, Unknown, Word, known
 from flake8_gpu_training.runs import _followed_library as library
 from flake8_gpu_training.runs._followed import (
+    DELETED,
     HOME,
     NO_RETURN,
     Class,
@@ -429,8 +430,8 @@ class Follower(Statements):
         """Take ``key`` out of a table."""
         if isinstance(key, Unknown):
             table.is_open = True
-        elif self.doubt:
-            table.put(key, Unknown("deleted in a branch"))
+        elif self.doubt and key in table.entries:
+            table.put(key, DELETED)
         else:
             table.entries.pop(key, None)
 

@@ -1,0 +1,131 @@
+"""The audits of vLLM and SGLang read well for a server and for a training run that samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from report_builder.cli import main
+
+MAIN = "static-analysis-report.md"
+VERL = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo trainer.nnodes=1 "
+    "trainer.n_gpus_per_node=8 actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4 "
+    "actor_rollout_ref.rollout.tensor_model_parallel_size=1 "
+    "actor_rollout_ref.rollout.gpu_memory_utilization=0.5 "
+    "actor_rollout_ref.rollout.name={engine}\n"
+)
+METHODS = "| 7B | 14B | 30B | 70B |"
+
+
+def written(tmp_path: Path, files: dict[str, str], *more: str, lang: str = "zh") -> dict[str, str]:
+    project = tmp_path / "project"
+    for name, text in files.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    main([str(project), "--output-dir", str(out), "--quiet", "--lang", lang, *more])
+    return {path.name: path.read_text(encoding="utf-8") for path in out.glob("*.md")}
+
+
+def section(text: str, heading: str) -> str:
+    rest = text[text.index(f"\n## {heading}\n") + 4 :]
+    return rest.split("\n## ", 1)[0]
+
+
+def test_an_engine_beside_training_has_no_table_of_training_methods(tmp_path: Path) -> None:
+    made = written(tmp_path, {"run.sh": VERL.format(engine="vllm")}, "--gpu", "A100-80G")
+    memory = section(made["v0_vllm-optimization-report.md"], "显存估算参考")
+    assert METHODS not in memory
+    assert "引擎与训练共用 GPU" in memory
+
+
+def test_an_engine_on_gpus_of_its_own_has_its_capacity(tmp_path: Path) -> None:
+    script = "trl vllm-serve --model Qwen/Qwen3-8B --max-model-len 8192\n"
+    made = written(tmp_path, {"serve.sh": script}, "--gpu", "A100-80G")
+    memory = section(made["v0_vllm-optimization-report.md"], "显存估算参考")
+    assert METHODS not in memory
+    assert "| **KV 缓存** | **" in memory
+
+
+def test_a_model_of_unknown_layers_has_no_capacity(tmp_path: Path) -> None:
+    script = "vllm serve /models/own --max-model-len 8192\n"
+    made = written(tmp_path, {"serve.sh": script})["v0_vllm-optimization-report.md"]
+    assert "无法估算 KV 缓存" in section(made, "显存估算参考")
+
+
+def test_a_training_framework_keeps_the_table_of_its_methods(tmp_path: Path) -> None:
+    script = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset a.jsonl\n"
+    made = written(tmp_path, {"run.sh": script})
+    name = next(name for name in made if "swift" in name)
+    assert METHODS in section(made[name], "显存估算参考")
+
+
+@pytest.mark.parametrize(("engine", "title"), [("vllm", "vLLM"), ("sglang", "SGLang")])
+def test_verl_is_the_framework_and_takes_no_deepspeed(
+    tmp_path: Path, engine: str, title: str
+) -> None:
+    text = written(tmp_path, {"run.sh": VERL.format(engine=engine)})[MAIN]
+    assert f"| 检测到的训练框架 | verl，推理引擎：{title} |" in text
+    advice = section(text, "DeepSpeed / 分布式配置建议")
+    assert "verl 用 FSDP 或 Megatron-core 分片" in advice
+    assert "ds_config" not in advice
+    assert "+actor_rollout_ref.model.override_config.attn_implementation=" in text
+
+
+def test_a_server_is_named_by_its_engine(tmp_path: Path) -> None:
+    text = written(tmp_path, {"serve.sh": "vllm serve Qwen/Qwen3-8B\n"})[MAIN]
+    assert "| 检测到的训练框架 | vLLM |" in text
+
+
+def test_overrides_stand_on_lines_of_their_own(tmp_path: Path) -> None:
+    text = written(tmp_path, {"run.sh": VERL.format(engine="vllm")})[MAIN]
+    lines = text.split("\n")
+    assert "    trainer.nnodes=1 \\" in lines
+    assert "    actor_rollout_ref.rollout.name=vllm" in lines
+
+
+def test_points_within_reach_are_those_of_the_table(tmp_path: Path) -> None:
+    script = VERL.format(engine="sglang").replace(" trainer.nnodes", " --config-name=own trainer.n")
+    made = written(tmp_path, {"run.sh": script})["v0_sglang-optimization-report.md"]
+    total = next(line for line in made.split("\n") if line.startswith("| **总计** | **"))
+    earned = total.split("**")[3].split("/")[0]
+    assert f"分中已得 {earned} 分" in made
+    assert "." in earned
+
+
+def test_an_optional_item_is_told_once(tmp_path: Path) -> None:
+    made = written(tmp_path, {"serve.sh": "vllm serve Qwen/Qwen3-8B\n"}, lang="en")
+    lines = made["v0_vllm-optimization-report.md"].split("\n")
+    rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
+    assert "optional: EAGLE, a draft model or n-grams" in rows["EAGLE"]
+    assert "| as above |" in rows["MTP"]
+    assert "| as above |" in rows["n-grams"]
+    assert "as above" not in rows["FP8 KV cache"]
+
+
+def test_a_script_with_directives_goes_to_the_scheduler(tmp_path: Path) -> None:
+    made = written(tmp_path, {"serve.sh": "vllm serve Qwen/Qwen2.5-72B-Instruct -tp 4\n"})
+    text = made[MAIN] + made["v0_vllm-optimization-report.md"]
+    assert "启动：`sbatch serve_dp2_tp4.sh`" in text
+    assert "启动：`bash serve_tp4.sh`" in text
+
+
+def test_an_engine_that_no_run_is_seen_to_start_is_said_so(tmp_path: Path) -> None:
+    files = {
+        "train.py": "from transformers import Trainer, TrainingArguments\n"
+        "Trainer(model=model, args=TrainingArguments('out'), train_dataset=data).train()\n",
+        "serving/server.py": "import vllm\n",
+        "requirements.txt": "vllm==0.10.2\ntransformers\n",
+    }
+    made = written(tmp_path, files)
+    for name, text in made.items():
+        if "vllm" in name:
+            assert "未读到启动 vLLM 的运行" in text
+            assert "没有找到可以判断的运行" not in text
+            break
+    else:
+        pytest.skip("no audit of vLLM")
