@@ -175,3 +175,13 @@ def test_a_folder_that_the_script_changes_to(tmp_path: Path) -> None:
     assert message.startswith("add train.py")
     code = {"train/train.py": "print(1)\n"}
     assert missed(tmp_path / "b", "cd train\n" + LAUNCH.format("train.py"), **code) == []
+
+
+@pytest.mark.parametrize(("sharding", "told_of"), [("", 0), ("--fsdp full_shard ", 1)])
+def test_the_file_of_fsdp_is_asked_for_where_fsdp_is_on(
+    tmp_path: Path, sharding: str, told_of: int
+) -> None:
+    script = (
+        f"torchrun --nproc_per_node 4 train.py --output_dir out {sharding}--fsdp_config f.json\n"
+    )
+    assert len(told(tmp_path, script)) == told_of

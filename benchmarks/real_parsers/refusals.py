@@ -58,6 +58,14 @@ LATER: tuple[Reason, ...] = (
         r"give a reward weight for each reward",
         "swift/rlhf_trainers/grpo_trainer.py, GRPOTrainer._prepare_rewards",
     ),
+    Reason(
+        r"there is no tracker",
+        "transformers/integrations/integration_utils.py, get_reporting_integration_callbacks",
+    ),
+    Reason(
+        r"for flash_attn: there is",
+        "llamafactory/model/model_utils/attention.py, configure_attn_implementation",
+    ),
     Reason(r"where the Trainer reckons with it", "transformers/trainer.py, torch/optim"),
     Reason(r"give min_lr or min_lr_rate", "transformers/optimization.py"),
     Reason(r"save_strategy=best has to know", "transformers/trainer.py, Trainer.__init__"),

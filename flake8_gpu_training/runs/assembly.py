@@ -1034,7 +1034,9 @@ def _breaks(command: Command, script: ScriptFile) -> bool:
 
 def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
     """The settings that name configuration files."""
-    names = (*_DEEPSPEED_NAMES, "fsdp_config")
+    fsdp = parts.settings.get("fsdp")
+    # From 5.0 on Transformers reads the file only where FSDP is on.
+    names = (*_DEEPSPEED_NAMES, *(("fsdp_config",) if fsdp is not None and fsdp.value else ()))
     own = [parts.settings[name] for name in names if name in parts.settings]
     told = {setting.location for setting in own}
     taken = {"script"} | {setting.name for setting in own}
