@@ -125,7 +125,9 @@ def _lint(arguments: argparse.Namespace) -> int:
         if arguments.diff:
             from flake8_gpu_training.patches import unified_diff
 
-            patch.append(unified_diff(root, [d.change for d in kept if d.change is not None]))
+            changes = [d.change for d in kept if d.change is not None]
+            prefix = "" if Path(targets[0].prefix).is_absolute() else targets[0].prefix
+            patch.append(unified_diff(root, changes, prefix))
         found.extend(_shown(diagnostic, targets[0].prefix, lines) for diagnostic in kept)
     if not something:
         raise UsageError(f"nothing to read in {', '.join(arguments.paths)}")

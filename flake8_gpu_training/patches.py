@@ -17,8 +17,10 @@ _DOTTED = re.compile(r"^\w+(?:\.\w+)+:", re.MULTILINE)
 _CONTEXT = 3
 
 
-def unified_diff(root: Path, changes: Iterable[Change]) -> str:
+def unified_diff(root: Path, changes: Iterable[Change], prefix: str = "") -> str:
     """The unified diff that applies ``changes`` in order from ``root``; "" when none.
+
+    ``prefix``: what leads from the folder where the diff is applied to ``root`` (``project/``).
 
     A change is applied whole or not at all: one that does not match its file or overlaps an
     earlier one is left out. A setting that an earlier change adds at the same place is not
@@ -52,7 +54,7 @@ def unified_diff(root: Path, changes: Iterable[Change]) -> str:
     for path in sorted(accepted):
         text = texts[path]
         assert text is not None
-        diffs.append(_file_diff(path, text, _applied(text, accepted[path])))
+        diffs.append(_file_diff(f"{prefix}{path}", text, _applied(text, accepted[path])))
     return "".join(diffs)
 
 

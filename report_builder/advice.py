@@ -227,10 +227,15 @@ def _integration(run: Optional[Run], version: str) -> Change:
 # --- DeepSpeed ----------------------------------------------------------------------
 
 
-def deepspeed(run: Optional[Run], sharding: Optional[Judgement] = None) -> DeepSpeedAdvice:
+def deepspeed(
+    run: Optional[Run],
+    sharding: Optional[Judgement] = None,
+    offloading: Optional[Judgement] = None,
+) -> DeepSpeedAdvice:
     """The lowest stage that fits, and a configuration for it.
 
-    ``sharding``: what the check of model-state sharding says of the run; the advice follows it.
+    ``sharding``, ``offloading``: what the checks of model-state sharding and of offload say of
+    the run; the advice follows them.
     """
     if run is None or run.kind in (RunKind.SERVE, RunKind.INFER):
         return DeepSpeedAdvice(None, False, _NO_TRAINING, _NO_TRAINING, MappingProxyType({}), False)
@@ -240,6 +245,8 @@ def deepspeed(run: Optional[Run], sharding: Optional[Judgement] = None) -> DeepS
         return DeepSpeedAdvice(None, False, _VERL, _VERL, MappingProxyType({}), False)
     judged = _judged(run, sharding) if sharding is not None else None
     stage, offload, reason, offload_reason = judged or _choice(run)
+    if offload and offloading is not None and _drops_offload(run, offloading):
+        offload, offload_reason = False, offloading.action
     memory_known = run.hardware.memory_gib is not None
     table = () if memory_known and run.hardware.gpus else _table(run)
     # Where sharding may turn out to be needed after all, the configuration is that of ZeRO-2.
@@ -352,6 +359,14 @@ _FSDP = Text(
 _OFFLOAD_KEPT = Text(
     "当前已启用，显存充足时可关闭以提速", "it is on; turn it off for speed where memory allows"
 )
+
+
+def _drops_offload(run: Run, offloading: Judgement) -> bool:
+    """Whether the run offloads, and the check of it says that it need not."""
+    is_on = any(
+        run.value(name) in ("cpu", "nvme") for name in ("offload_optimizer", "offload_param")
+    )
+    return is_on and offloading.status in (Status.RECOMMENDED, Status.PARTIAL)
 
 
 def _judged(run: Run, sharding: Judgement) -> Optional[tuple[int, bool, Text, Text]]:

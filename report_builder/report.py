@@ -168,7 +168,11 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         unified_diff(root_of_files, [Change("", "", r.edits) for r in recommendations]),
         memory,
         flash_attention(primary),
-        deepspeed(primary, _sharding(verdicts)),
+        deepspeed(
+            primary,
+            _judgement(verdicts, "deepspeed-zero"),
+            _judgement(verdicts, "cpu-nvme-offload"),
+        ),
         scenarios(primary, primary.framework if primary is not None else detection.training),
         {
             r.rank: unified_diff(root_of_files, [Change("", "", r.edits)])
@@ -289,10 +293,10 @@ def _about(named: int, parameters: Optional[int]) -> bool:
     return parameters is not None and abs(parameters - named) <= 0.15 * named
 
 
-def _sharding(verdicts: Sequence[Verdict]) -> Optional[Judgement]:
-    """What the check of model-state sharding says."""
+def _judgement(verdicts: Sequence[Verdict], item: str) -> Optional[Judgement]:
+    """What the check of an item of the general audit says."""
     for verdict in verdicts:
-        if any((i.audit, i.id) == ("general", "deepspeed-zero") for i in verdict.check.items):
+        if any((i.audit, i.id) == ("general", item) for i in verdict.check.items):
             return verdict.judgement
     return None
 

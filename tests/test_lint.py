@@ -305,3 +305,13 @@ def test_two_precisions_in_deepspeed_are_one_mistake_told_once(project, capsys):
     )
     _, printed = lint(capsys, "--select=GPU01", "train.py")
     assert [line.split()[1] for line in printed.out.splitlines()] == ["GPU010"]
+
+
+def test_the_diff_names_files_as_the_findings_do(project, capsys, monkeypatch):
+    monkeypatch.chdir(project.parent)
+    _, printed = lint(capsys, "--select=GPU501", "--diff", project.name)
+    names = {line.split("/", 1)[1].strip() for line in printed.out.splitlines() if "+++" in line}
+    assert names
+    assert all(name.startswith(f"{project.name}/") for name in names)
+    _, printed = lint(capsys, "--select=GPU501", "--diff", str(project))
+    assert f"{project.name}/" not in printed.out  # patch takes no absolute names

@@ -297,3 +297,13 @@ def test_zero_2_is_not_called_the_lowest_that_fits_where_plain_ddp_fits() -> Non
     assert "普通 DDP 已放得下" in small.reason.zh
     large = deepspeed(run_of(gpu="A100-80G", gpus=8, tuning="full"))
     assert "lowest that fits" in large.reason.en
+
+
+@pytest.mark.parametrize(("status", "offloads"), [("RECOMMENDED", False), ("ENABLED", True)])
+def test_offload_that_a_check_advises_to_drop_is_not_advised(status: str, offloads: bool) -> None:
+    run = run_of(tuning="lora", zero_stage=3, offload_optimizer="cpu", offload_param="cpu")
+    kept = Judgement(Status.ENABLED, "zero3-offload")
+    said = Judgement(Status[status], action=Text("删除卸载配置", "delete the offload"))
+    advice = deepspeed(run, kept, said)
+    assert advice.offload is offloads
+    assert ("offload_param" in advice.config["zero_optimization"]) is offloads
