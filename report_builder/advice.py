@@ -190,7 +190,7 @@ def _version(gpu: Optional[Gpu]) -> str:
 def _integration(run: Optional[Run], version: str) -> Change:
     if run is not None:
         change = recommend(run, {"attention": _PRACTICE[version]})
-        if change is not None:
+        if change is not None and _takes_flag(run):
             return change
         if run.framework == "videox_fun":
             # Read by videox_fun/models/attention_utils.py; FA2 or FA3 as installed.
@@ -213,15 +213,23 @@ def _integration(run: Optional[Run], version: str) -> Change:
             "python",
             f"from {module} import flash_attn_func\n\nout = flash_attn_func(q, k, v, causal=True)",
         )
+    name = (run.model.name if run is not None else "") or "Qwen/Qwen2.5-7B-Instruct"
     return Change(
         "python",
         "import torch\nfrom transformers import AutoModelForCausalLM\n\n"
         "model = AutoModelForCausalLM.from_pretrained(\n"
-        '    "Qwen/Qwen2.5-7B-Instruct",\n'
+        f'    "{name}",\n'
         "    torch_dtype=torch.bfloat16,\n"
         f'    attn_implementation="{_PRACTICE[version]}",\n'
         ")",
     )
+
+
+def _takes_flag(run: Run) -> bool:
+    """Whether the run can be told its attention: a script with a parser of its own may not have
+    the argument, and loads the model in its code."""
+    own = run.framework == "hf_trainer" and bool(run.python)
+    return not own or run.setting("attn_implementation") is not None
 
 
 # --- DeepSpeed ----------------------------------------------------------------------

@@ -17,7 +17,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.facts import Location, PythonFile, Setting
 from flake8_gpu_training.hardware import gpu_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.models import model_of
@@ -307,3 +307,13 @@ def test_offload_that_a_check_advises_to_drop_is_not_advised(status: str, offloa
     advice = deepspeed(run, kept, said)
     assert advice.offload is offloads
     assert ("offload_param" in advice.config["zero_optimization"]) is offloads
+
+
+def test_a_script_without_the_argument_is_told_the_code() -> None:
+    script = replace(run_of(framework="hf_trainer"), python=(PythonFile("train.py"),))
+    change = flash_attention(script).integration
+    assert change.language == "python"
+    assert 'from_pretrained(\n    "Qwen/Qwen2.5-7B-Instruct",' in change.text
+    taken = {"attn_implementation": Setting("attn_implementation", "sdpa", AT)}
+    flag = flash_attention(replace(script, settings=taken)).integration
+    assert flag.text == "--attn_implementation flash_attention_2"
