@@ -1036,7 +1036,8 @@ def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
     """The settings that name configuration files."""
     fsdp = parts.settings.get("fsdp")
     # From 5.0 on Transformers reads the file only where FSDP is on.
-    names = (*_DEEPSPEED_NAMES, *(("fsdp_config",) if fsdp is not None and fsdp.value else ()))
+    is_on = fsdp is not None and (not fsdp.known or bool(fsdp.value))
+    names = (*_DEEPSPEED_NAMES, "fsdp_config") if is_on else _DEEPSPEED_NAMES
     own = [parts.settings[name] for name in names if name in parts.settings]
     told = {setting.location for setting in own}
     taken = {"script"} | {setting.name for setting in own}
