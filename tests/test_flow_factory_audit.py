@@ -22,6 +22,7 @@ from audit_cases_flow_factory import (
     fsdp,
     zero,
 )
+from audits_support import adds_up, audit_named, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -29,10 +30,9 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.sources.python import read_python
 from flake8_gpu_training.verdicts import Verdict, judge
-from report_builder.audits import audit_of
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
-AUDIT = audit_of("flow-factory")
+AUDIT = audit_named("flow-factory")
 assert AUDIT is not None
 ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
 Front = Callable[[Case], Mapping[str, str]]
@@ -106,10 +106,7 @@ def run_of(root: Path, files: Mapping[str, str]) -> Run:
 
 
 def scored_of(verdicts: tuple[Verdict, ...]) -> ScoredAudit:
-    assert AUDIT is not None
-    scored = score(AUDIT, verdicts)
-    assert scored is not None
-    return scored
+    return score(AUDIT, verdicts)
 
 
 def items_of(verdicts: tuple[Verdict, ...]) -> dict[str, ScoredItem]:
@@ -177,23 +174,10 @@ def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
 
 
 def test_points_of_a_category_add_up_to_its_maximum() -> None:
-    assert AUDIT is not None
-    items = [i for c in all_checks() for i in c.items if i.audit == "flow-factory"]
-    for category in AUDIT.categories:
-        ours = [item for item in items if item.category == category.id]
-        groups: dict[str, float] = {}
-        for item in ours:
-            key = item.group or item.id
-            groups[key] = max(groups.get(key, 0), item.points)
-        assert sum(groups.values()) == category.maximum, category.id
-        assert {item.id for item in ours} == {name for name, _ in category.items}
+    assert adds_up(AUDIT)
 
 
 # --- totals worked out by hand ----------------------------------------------------------------
-
-
-def scores(scored: ScoredAudit) -> dict[str, Any]:
-    return {category.category.id: category.score for category in scored.categories}
 
 
 @pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
@@ -202,7 +186,7 @@ def test_adapters_that_leave_nothing_to_gain(front: Front, tmp_path: Path) -> No
     scored = scored_of(
         judge(run_of(tmp_path, front(Case("", ON, settings, zero(2)))), all_checks())
     )
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 5,  # BF16 2.5, weights and latents 1 each, sampling 0.5: all but the first by default
         "B": 1,  # accumulation is worked out; the others are not needed for images of 512 pixels
         "C": 5,  # LoRA 2, rank 1, alpha .5, all layers 1, the transformer .5
@@ -231,7 +215,7 @@ def test_full_tuning_of_videos_that_lacks_some(tmp_path: Path) -> None:
     scored = scored_of(
         judge(run_of(tmp_path, by_script(Case("", ON, settings, fsdp(2)))), all_checks())
     )
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 5,
         "B": 1,
         "C": 1.5,  # layers and component
@@ -258,7 +242,7 @@ def test_a_bare_preference_run_on_one_gpu(tmp_path: Path) -> None:
         "data.dataloader_num_workers": 0,
     }
     scored = scored_of(judge(run_of(tmp_path, by_script(Case("", ON, settings))), all_checks()))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 2,  # weights and latents by default
         "B": 1,
         "C": 4,  # LoRA 2, alpha .5, layers 1, component .5

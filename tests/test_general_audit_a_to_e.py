@@ -11,6 +11,7 @@ import audit_cases_memory
 import audit_cases_parallelism
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
+from audits_support import items_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Change, Priority, Status
@@ -44,9 +45,7 @@ def judged(root: Path, case: Case) -> tuple[ScoredItem, tuple[Verdict, ...]]:
     assert runs, "no run was found"
     verdicts = judge(runs[0], all_checks())
     scored = score(audit_of("general"), verdicts)
-    assert scored is not None
-    items = {item.id: item for category in scored.categories for item in category.items}
-    return items[case.item], verdicts
+    return items_of(scored)[case.item], verdicts
 
 
 def shown(case: Case, item: ScoredItem) -> str:

@@ -10,16 +10,16 @@ from typing import Any, Callable
 import pytest
 from audit_cases import NA, OFF, ON, script
 from audit_cases_llamafactory import CASES, EIGHT, FULL, NEVER_ADVISED, ONE, QWEN, Case
+from audits_support import adds_up, audit_named, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.verdicts import judge
-from report_builder.audits import audit_of
 from report_builder.scoring import ScoredAudit, score
 
-AUDIT = audit_of("llamafactory")
+AUDIT = audit_named("llamafactory")
 ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
 Front = Callable[[Case], Mapping[str, str]]
 
@@ -63,9 +63,7 @@ FRONTS: tuple[Front, ...] = (by_recipe, by_flags, by_overrides)
 
 def audited(root: Path, files: Mapping[str, str]) -> ScoredAudit:
     run = next(run for run in runs_of(root, files) if run.framework == "llamafactory")
-    scored = score(AUDIT, judge(run, all_checks()))
-    assert scored is not None
-    return scored
+    return score(AUDIT, judge(run, all_checks()))
 
 
 @pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
@@ -91,15 +89,7 @@ def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
 
 
 def test_points_of_a_category_add_up_to_its_maximum() -> None:
-    items = [i for c in all_checks() for i in c.items if i.audit == "llamafactory"]
-    for category in AUDIT.categories:
-        ours = [item for item in items if item.category == category.id]
-        groups: dict[str, float] = {}
-        for item in ours:
-            key = item.group or item.id
-            groups[key] = max(groups.get(key, 0), item.points)
-        assert sum(groups.values()) == category.maximum, category.id
-        assert {item.id for item in ours} == {name for name, _ in category.items}
+    assert adds_up(AUDIT)
 
 
 # --- totals worked out by hand ----------------------------------------------------------------
@@ -116,14 +106,10 @@ TUNED = {
 }
 
 
-def scores(scored: ScoredAudit) -> dict[str, Any]:
-    return {category.category.id: category.score for category in scored.categories}
-
-
 @pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
 def test_a_run_that_leaves_nothing_to_gain(front: Front, tmp_path: Path) -> None:
     scored = audited(tmp_path, front(Case("", ON, {**TUNED, "use_dora": True}, ONE)))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 4,  # LoRA 3, DoRA 1
         "B": 3,  # BF16
         "C": 3,  # checkpointing, its mode and accumulation; Unsloth's is another
@@ -148,7 +134,7 @@ def test_full_tuning_that_lacks_some(tmp_path: Path) -> None:
     }
     case = Case("", ON, {**settings, "deepspeed": "examples/deepspeed/ds_z3_config.json"}, EIGHT)
     scored = audited(tmp_path, by_recipe(case))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 0,
         "B": 3,  # BF16
         "C": 2,  # checkpointing and its mode; eight GPUs of 8 samples need no accumulation
@@ -169,7 +155,7 @@ def test_a_bare_preference_run(tmp_path: Path) -> None:
     settings = {"stage": "dpo", "fp16": True, "optim": "adamw_torch", "flash_attn": "fa2"}
     case = Case("", ON, {**settings, "per_device_train_batch_size": 1}, ONE)
     scored = audited(tmp_path, by_flags(case))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 3,  # LoRA
         "B": 3,  # FP16, the GPU is not known
         "C": 2,  # checkpointing and its mode

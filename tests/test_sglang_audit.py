@@ -9,17 +9,17 @@ from typing import Optional
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case, Files
 from audit_cases_sglang import CASES, H200, LARGE, LATENT, ONE, SMALL, flags, sampled
+from audits_support import audit_named, items_of, shown
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.verdicts import Verdict, judge
-from report_builder.audits import audit_of
 from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
-AUDIT = audit_of("sglang")
+AUDIT = audit_named("sglang")
 assert AUDIT is not None
 ITEMS = tuple(item for category in AUDIT.categories for item, _ in category.items)
 
@@ -29,22 +29,8 @@ def judged(root: Path, case: Case) -> tuple[ScoredItem, tuple[Verdict, ...]]:
     runs = runs_of(root, case.files)
     assert runs, "no run was found"
     verdicts = judge(runs[0], all_checks())
-    assert AUDIT is not None
     scored = score(AUDIT, verdicts)
-    assert scored is not None
-    items = {item.id: item for category in scored.categories for item in category.items}
-    return items[case.item], verdicts
-
-
-def shown(case: Case, item: ScoredItem) -> str:
-    """What the item rests on: its evidence, and the lines where that stands."""
-    text = ""
-    for evidence in item.evidence:
-        text += evidence.text
-        if evidence.location is not None:
-            lines = case.files[evidence.location.path].splitlines()
-            text += lines[evidence.location.line - 1]
-    return text
+    return items_of(scored)[case.item], verdicts
 
 
 @pytest.mark.parametrize(
@@ -55,7 +41,7 @@ def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
     assert item.status is case.status, item.current.en
     assert item.evidence or case.status is not ON
     if case.shows:
-        assert case.shows in shown(case, item)
+        assert case.shows in shown(case.files, item)
     if case.writes:
         serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
         changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
@@ -151,10 +137,7 @@ def test_every_item_has_cases_and_no_case_is_of_another() -> None:
 
 def audited(root: Path, files: Files) -> ScoredAudit:
     """The audit of a project's first run."""
-    assert AUDIT is not None
-    scored = score(AUDIT, judge(runs_of(root, files)[0], all_checks()))
-    assert scored is not None
-    return scored
+    return score(AUDIT, judge(runs_of(root, files)[0], all_checks()))
 
 
 def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:

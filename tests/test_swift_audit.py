@@ -28,15 +28,15 @@ from audit_cases_swift import (
     Case,
     pinned,
 )
+from audits_support import adds_up, audit_named, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Priority, Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.verdicts import judge
-from report_builder.audits import audit_of
 from report_builder.scoring import ScoredAudit, score
 
-AUDIT = audit_of("swift")
+AUDIT = audit_named("swift")
 ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
 Front = Callable[[Case], Mapping[str, str]]
 
@@ -74,9 +74,7 @@ FRONTS: tuple[Front, ...] = (by_flags, by_yaml, by_json)
 
 def audited(root: Path, files: Mapping[str, str]) -> ScoredAudit:
     run = next(run for run in runs_of(root, files) if run.framework == "swift")
-    scored = score(AUDIT, judge(run, all_checks()))
-    assert scored is not None
-    return scored
+    return score(AUDIT, judge(run, all_checks()))
 
 
 @pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
@@ -105,22 +103,10 @@ def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
 
 
 def test_points_of_a_category_add_up_to_its_maximum() -> None:
-    items = [i for c in all_checks() for i in c.items if i.audit == "swift"]
-    for category in AUDIT.categories:
-        groups: dict[str, float] = {}
-        for item in (item for item in items if item.category == category.id):
-            key = item.group or item.id
-            groups[key] = max(groups.get(key, 0), item.points)
-        assert sum(groups.values()) == category.maximum, category.id
-        served = {item.id for item in items if item.category == category.id}
-        assert served == {name for name, _ in category.items}
+    assert adds_up(AUDIT)
 
 
 # --- totals worked out by hand ----------------------------------------------------------------
-
-
-def scores(scored: ScoredAudit) -> dict[str, Any]:
-    return {category.category.id: category.score for category in scored.categories}
 
 
 ADAPTED = {
@@ -143,7 +129,7 @@ ADAPTED = {
 @pytest.mark.parametrize("front", FRONTS, ids=lambda front: front.__name__)
 def test_lora_on_one_gpu_that_leaves_nothing_to_gain(front: Front, tmp_path: Path) -> None:
     scored = audited(tmp_path, front(Case("", ON, ADAPTED, ONE, ("gres=gpu:a100-80g:1",))))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 4,  # LoRA 3, RS-LoRA 1
         "B": 3,  # BF16
         "C": 3,  # checkpointing and logits by default, accumulation
@@ -169,7 +155,7 @@ def test_full_tuning_under_zero3_that_lacks_some(front: Front, tmp_path: Path) -
         "max_length": 8192,
     }
     scored = audited(tmp_path, front(Case("", ON, settings, EIGHT, ("gres=gpu:a100-80g:8",))))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 0,
         "B": 3,  # BF16
         "C": 3,  # checkpointing and logits by default, accumulation
@@ -203,7 +189,7 @@ def test_grpo_whose_engine_shares_the_gpus(front: Front, tmp_path: Path) -> None
     }
     case = Case("", ON, settings, EIGHT, ("gres=gpu:a100-80g:8",), RLHF)
     scored = audited(tmp_path, front(case))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 3,  # LoRA by default
         "B": 3,  # BF16
         "C": 2,  # checkpointing and logits by default; the samples make the batch
@@ -236,7 +222,7 @@ def test_a_mixture_of_experts_by_megatron(front: Front, tmp_path: Path) -> None:
     }
     case = Case("", ON, settings, EIGHT, ("gres=gpu:h100:8",), MEGATRON)
     scored = audited(tmp_path, front(case))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 0,  # full tuning is Megatron's default
         "B": 3,  # BF16
         "C": 2,  # recomputation; 64 samples over four data-parallel ranks of 1

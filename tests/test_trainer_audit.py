@@ -11,6 +11,7 @@ from typing import Optional
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, QWEN, Case
 from audit_cases_trainer import CASES, OLD, adapted, constructor, flags
+from audits_support import audit_named, items_of, shown
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -19,10 +20,9 @@ from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import RunKind
 from flake8_gpu_training.verdicts import Verdict, judge
-from report_builder.audits import audit_of
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
-AUDIT = audit_of("transformers")
+AUDIT = audit_named("transformers")
 assert AUDIT is not None
 ITEMS = tuple(item for category in AUDIT.categories for item, _ in category.items)
 _OPTIONAL = "a run may do without it: whether it helps shows in the run"
@@ -56,22 +56,8 @@ def judged(root: Path, case: Case) -> tuple[ScoredItem, tuple[Verdict, ...]]:
     runs = [run for run in runs_of(root, case.files) if run.framework == "hf_trainer"]
     assert runs, "no run was found"
     verdicts = judge(runs[0], all_checks())
-    assert AUDIT is not None
     scored = score(AUDIT, verdicts)
-    assert scored is not None
-    items = {item.id: item for category in scored.categories for item in category.items}
-    return items[case.item], verdicts
-
-
-def shown(case: Case, item: ScoredItem) -> str:
-    """What the item rests on: its evidence, and the lines where that stands."""
-    text = ""
-    for evidence in item.evidence:
-        text += evidence.text
-        if evidence.location is not None:
-            lines = case.files[evidence.location.path].splitlines()
-            text += lines[evidence.location.line - 1]
-    return text
+    return items_of(scored)[case.item], verdicts
 
 
 @pytest.mark.parametrize(
@@ -83,7 +69,7 @@ def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
     assert item.evidence or case.status is not ON
     assert item.current.en or case.status is OFF  # an alternative of what is on
     if case.shows:
-        assert case.shows in shown(case, item)
+        assert case.shows in shown(case.files, item)
     if case.writes:
         serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
         changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
@@ -125,10 +111,7 @@ def audited(name: str) -> ScoredAudit:
     """The Trainer's audit of a bundled project's training run."""
     runs = find_runs(Project.open(FIXTURES / name))
     run = next(r for r in runs if r.framework == "hf_trainer" and r.kind is RunKind.TRAIN)
-    assert AUDIT is not None
-    scored = score(AUDIT, judge(run, all_checks()))
-    assert scored is not None
-    return scored
+    return score(AUDIT, judge(run, all_checks()))
 
 
 def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:

@@ -24,6 +24,7 @@ from audit_cases_videox_fun import (
     ZERO2,
     Case,
 )
+from audits_support import adds_up, audit_named, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -31,12 +32,11 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.verdicts import Verdict, judge
-from report_builder.audits import audit_of
 from report_builder.report import Options, build
 from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, score
 
-AUDIT = audit_of("videox-fun")
+AUDIT = audit_named("videox-fun")
 assert AUDIT is not None
 ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
 Front = Callable[[Case], Mapping[str, str]]
@@ -180,10 +180,7 @@ def run_of(root: Path, files: Mapping[str, str]) -> Run:
 
 
 def scored_of(verdicts: tuple[Verdict, ...]) -> ScoredAudit:
-    assert AUDIT is not None
-    scored = score(AUDIT, verdicts)
-    assert scored is not None
-    return scored
+    return score(AUDIT, verdicts)
 
 
 PAIRS = [
@@ -224,23 +221,10 @@ def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
 
 
 def test_points_of_a_category_add_up_to_its_maximum() -> None:
-    assert AUDIT is not None
-    items = [i for c in all_checks() for i in c.items if i.audit == "videox-fun"]
-    for category in AUDIT.categories:
-        ours = [item for item in items if item.category == category.id]
-        groups: dict[str, float] = {}
-        for item in ours:
-            key = item.group or item.id
-            groups[key] = max(groups.get(key, 0), item.points)
-        assert sum(groups.values()) == category.maximum, category.id
-        assert {item.id for item in ours} == {name for name, _ in category.items}
+    assert adds_up(AUDIT)
 
 
 # --- totals worked out by hand ----------------------------------------------------------------
-
-
-def scores(scored: ScoredAudit) -> dict[str, Any]:
-    return {category.category.id: category.score for category in scored.categories}
 
 
 TUNED = {
@@ -263,7 +247,7 @@ def test_adapters_that_leave_nothing_to_gain(front: Front, tmp_path: Path) -> No
     scored = scored_of(
         judge(run_of(tmp_path, front(Case("", ON, {**TUNED, **adapters}))), all_checks())
     )
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 4,  # BF16 3, TF32 1
         "B": 2,  # checkpointing
         "C": 1,  # the VAE's batch
@@ -281,7 +265,7 @@ def test_full_tuning_under_fsdp(tmp_path: Path) -> None:
     flags = {**TUNED, "train_mode": "inpaint", "low_vram": True}
     case = Case("", ON, flags, INPAINT, FSDP, files={"requirements.txt": "flash-attn\n"})
     scored = scored_of(judge(run_of(tmp_path, by_script(case)), all_checks()))
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 3,  # BF16
         "B": 2,
         "C": 2,  # low memory and the VAE's batch
@@ -300,7 +284,7 @@ def test_full_tuning_that_lacks_most(tmp_path: Path) -> None:
     scored = scored_of(
         judge(run_of(tmp_path, by_variables(Case("", ON, flags, FULL, ZERO2))), all_checks())
     )
-    assert scores(scored) == {
+    assert scores_of(scored) == {
         "A": 0,
         "B": 0,
         "C": 0,

@@ -10,16 +10,16 @@ from typing import Optional
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
 from audit_cases_vllm import CASES, TRAINED
+from audits_support import adds_up, audit_named, items_of, shown
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.verdicts import Verdict, judge
-from report_builder.audits import audit_of
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
-AUDIT = audit_of("vllm")
+AUDIT = audit_named("vllm")
 assert AUDIT is not None
 ITEMS = tuple(item for category in AUDIT.categories for item, _ in category.items)
 _OPTIONAL = "it depends on the load: whether it helps shows when it is measured"
@@ -52,22 +52,8 @@ def judged(root: Path, case: Case) -> tuple[ScoredItem, tuple[Verdict, ...]]:
     runs = [run for run in runs_of(root, case.files) if engine_of(run) is not None]
     assert runs, "no engine was found"
     verdicts = judge(runs[0], all_checks())
-    assert AUDIT is not None
     scored = score(AUDIT, verdicts)
-    assert scored is not None
-    items = {item.id: item for category in scored.categories for item in category.items}
-    return items[case.item], verdicts
-
-
-def shown(case: Case, item: ScoredItem) -> str:
-    """What the item rests on: its evidence, and the lines where that stands."""
-    text = ""
-    for evidence in item.evidence:
-        text += evidence.text
-        if evidence.location is not None:
-            lines = case.files[evidence.location.path].splitlines()
-            text += lines[evidence.location.line - 1]
-    return text
+    return items_of(scored)[case.item], verdicts
 
 
 @pytest.mark.parametrize(
@@ -79,7 +65,7 @@ def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
     assert item.evidence or case.status is not ON
     assert item.current.en or case.status is OFF  # an alternative of what is on
     if case.shows:
-        assert case.shows in shown(case, item)
+        assert case.shows in shown(case.files, item)
     if case.writes:
         serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
         changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
@@ -111,24 +97,13 @@ def test_every_item_has_cases_and_no_case_is_of_another() -> None:
 
 
 def test_points_of_a_category_add_up_to_its_maximum() -> None:
-    assert AUDIT is not None
-    for category in AUDIT.categories:
-        groups: dict[str, float] = {}
-        for check in all_checks():
-            for item in check.items:
-                if (item.audit, item.category) == ("vllm", category.id):
-                    key = item.group or item.id
-                    groups[key] = max(groups.get(key, 0.0), item.points)
-        assert sum(groups.values()) == category.maximum, category.id
+    assert adds_up(AUDIT)
 
 
 def audited(root: Path, files: Mapping[str, str]) -> ScoredAudit:
     """vLLM's audit of a project's first engine."""
     run = next(run for run in runs_of(root, files) if engine_of(run) is not None)
-    assert AUDIT is not None
-    scored = score(AUDIT, judge(run, all_checks()))
-    assert scored is not None
-    return scored
+    return score(AUDIT, judge(run, all_checks()))
 
 
 def by_category(scored: ScoredAudit) -> dict[str, Optional[float]]:
