@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Optional
@@ -208,10 +209,17 @@ class _Finder:
         if document.get("model_name_or_path") is None:
             return True
         name = posixpath.basename(document.path).encode()
-        return any(
-            name in content and _READS_YAML.search(content) and not _STARTS_IT.search(content)
+        return any(name in content for content in self._readers_of_yaml)
+
+    @cached_property
+    def _readers_of_yaml(self) -> tuple[bytes, ...]:
+        """The programs of the project that read YAML and do not start LLaMA-Factory."""
+        return tuple(
+            content
             for _, content in self.project.python_sources(self.project.is_auxiliary)
             if not isinstance(content, Problem)
+            and _READS_YAML.search(content)
+            and not _STARTS_IT.search(content)
         )
 
     def _templated(

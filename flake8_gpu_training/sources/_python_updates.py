@@ -40,9 +40,10 @@ def updates_in(tree: ast.Module) -> frozenset[str]:
     if not going_back:
         return frozenset()
     helpers = _helpers(functions, going_back)
-    blocks = [block for node in going_back for block in _blocks(node)]
     if helpers.backward:
-        blocks += _blocks(tree)
+        blocks = list(_blocks(tree))
+    else:
+        blocks = [block for node in going_back for block in _blocks(node)]
     if any(_is_apart(statements, helpers) for statements in blocks):
         found.add(APART)
     if any(_cuts(statement) for statements in blocks for statement in statements):
@@ -63,11 +64,12 @@ class _Helpers(NamedTuple):
 
 def _helpers(functions: Sequence[_Def], going_back: Sequence[_Def]) -> _Helpers:
     goes_back = {node.name for node in going_back}
+    called = {node: _called(node) for node in functions}
     updates = {
-        node.name for node in functions if any(_UPDATE.search(name) for name in _called(node))
+        node.name for node in functions if any(_UPDATE.search(name) for name in called[node])
     }
     may_update = {
-        node.name for node in going_back if any(_is_update(name) for name in _called(node))
+        node.name for node in going_back if any(_is_update(name) for name in called[node])
     }
     return _Helpers(
         frozenset(goes_back - may_update - _COMMON), frozenset(updates - goes_back - _COMMON)
@@ -185,14 +187,22 @@ def _cuts(loop: ast.stmt) -> bool:
 def _switches(function: _Def) -> Iterator[str]:
     """Parameters whose branch has the function's only updates."""
     parameters = _parameters(function)
-    for node in ast.walk(function):
-        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name):
-            continue
-        branch = [name for item in node.body for name in _called(item)]
-        updates = [name for name in branch if _UPDATE.search(name)]
-        everywhere = [name for name in _called(function) if _UPDATE.search(name)]
-        if node.test.id in parameters and updates and len(updates) == len(everywhere):
-            yield node.test.id
+    branches = [
+        (node.test.id, node.body)
+        for node in ast.walk(function)
+        if isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id in parameters
+    ]
+    everywhere = _updates(function) if branches else 0
+    for name, body in branches:
+        if 0 < sum(_updates(statement) for statement in body) == everywhere:
+            yield name
+
+
+def _updates(node: ast.AST) -> int:
+    """How many updates a piece of code has."""
+    return sum(_UPDATE.search(name) is not None for name in _called(node))
 
 
 def _names(node: ast.AST) -> set[str]:
