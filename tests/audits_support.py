@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.verdicts import Verdict
 from report_builder.audits import audit_of
 from report_builder.audits.base import Audit
 from report_builder.scoring import ScoredAudit, ScoredItem
@@ -36,6 +37,12 @@ def shown(files: Mapping[str, str], item: ScoredItem) -> str:
         if evidence.location is not None:
             text += files[evidence.location.path].splitlines()[evidence.location.line - 1]
     return text
+
+
+def changes_of(item: str, verdicts: Iterable[Verdict]) -> list[str]:
+    """The changes that the checks of an item advise, as they are written."""
+    serving = [v for v in verdicts if any(i.id == item for i in v.check.items)]
+    return [v.judgement.change.text for v in serving if v.judgement.change is not None]
 
 
 def adds_up(audit: Audit) -> bool:

@@ -22,7 +22,7 @@ from audit_cases_flow_factory import (
     fsdp,
     zero,
 )
-from audits_support import adds_up, audit_named, scores_of
+from audits_support import adds_up, audit_named, changes_of, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -33,7 +33,6 @@ from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
 AUDIT = audit_named("flow-factory")
-assert AUDIT is not None
 ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
 Front = Callable[[Case], Mapping[str, str]]
 
@@ -131,8 +130,7 @@ def test_status_of_the_item(case: Case, front: Front, tmp_path: Path) -> None:
     if case.shows:
         assert case.shows in str([evidence.text for evidence in item.evidence])
     if case.writes:
-        serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
-        changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
+        changes = changes_of(case.item, verdicts)
         assert any(case.writes in text for text in changes), changes
 
 

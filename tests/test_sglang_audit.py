@@ -9,7 +9,7 @@ from typing import Optional
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case, Files
 from audit_cases_sglang import CASES, H200, LARGE, LATENT, ONE, SMALL, flags, sampled
-from audits_support import audit_named, items_of, shown
+from audits_support import audit_named, changes_of, items_of, shown
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -20,7 +20,6 @@ from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
 AUDIT = audit_named("sglang")
-assert AUDIT is not None
 ITEMS = tuple(item for category in AUDIT.categories for item, _ in category.items)
 
 
@@ -43,8 +42,7 @@ def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
     if case.shows:
         assert case.shows in shown(case.files, item)
     if case.writes:
-        serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
-        changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
+        changes = changes_of(case.item, verdicts)
         assert any(case.writes in text for text in changes), changes
 
 

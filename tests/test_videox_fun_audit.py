@@ -24,7 +24,7 @@ from audit_cases_videox_fun import (
     ZERO2,
     Case,
 )
-from audits_support import adds_up, audit_named, scores_of
+from audits_support import adds_up, audit_named, changes_of, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -37,7 +37,6 @@ from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, score
 
 AUDIT = audit_named("videox-fun")
-assert AUDIT is not None
 ITEMS = [item for category in AUDIT.categories for item, _ in category.items]
 Front = Callable[[Case], Mapping[str, str]]
 
@@ -203,8 +202,7 @@ def test_status_of_the_item(case: Case, front: Front, tmp_path: Path) -> None:
     if case.shows:
         assert case.shows in str([evidence.text for evidence in item.evidence])
     if case.writes:
-        serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
-        changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
+        changes = changes_of(case.item, verdicts)
         assert any(case.writes in text for text in changes), changes
 
 

@@ -10,7 +10,7 @@ from typing import Optional
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case
 from audit_cases_vllm import CASES, TRAINED
-from audits_support import adds_up, audit_named, items_of, shown
+from audits_support import adds_up, audit_named, changes_of, items_of, shown
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -20,7 +20,6 @@ from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
 AUDIT = audit_named("vllm")
-assert AUDIT is not None
 ITEMS = tuple(item for category in AUDIT.categories for item, _ in category.items)
 _OPTIONAL = "it depends on the load: whether it helps shows when it is measured"
 _DEFAULT = "the engine chooses it, and chooses well"
@@ -67,8 +66,7 @@ def test_status_of_the_item(case: Case, tmp_path: Path) -> None:
     if case.shows:
         assert case.shows in shown(case.files, item)
     if case.writes:
-        serving = [v for v in verdicts if any(i.id == case.item for i in v.check.items)]
-        changes = [v.judgement.change.text for v in serving if v.judgement.change is not None]
+        changes = changes_of(case.item, verdicts)
         assert any(case.writes in text for text in changes)
 
 
