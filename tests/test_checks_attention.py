@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checks_support import judged, runs_of, status
+from checks_support import findings, judged, runs_of, status
 
 from flake8_gpu_training.checks.base import Status
 
@@ -90,3 +90,18 @@ def test_what_is_left_to_choose_itself_is_on_where_sdpa_will_do(
     assert judged(run, "GPU301").status is expected
     if expected is Status.ENABLED:
         assert judged(run, "GPU301").variant == "auto"
+
+
+def test_what_code_chooses_is_told_as_code(tmp_path: Path) -> None:
+    source = (
+        "from dataclasses import dataclass, field\n"
+        "from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer\n"
+        "from transformers import TrainingArguments\n\n"
+        "args = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()[0]\n"
+        'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", '
+        'attn_implementation="eager", **more)\n'
+        "Trainer(model=model, args=args, train_dataset=data).train()\n"
+    )
+    files = {"train.py": source, "run.sh": "python train.py --output_dir out --bf16 true\n"}
+    (found,) = findings(runs_of(tmp_path, files), "GPU301")
+    assert found.message.startswith('set attn_implementation="flash_attention_2": ')

@@ -250,7 +250,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
         practices={"attention": "flash_attention_2"},
         variant=variant if served else "flash-attention-2",
         at=setting,
-        call=None if setting.explicit else _loading_call(run),
+        call=_chosen_in(run, setting) if setting.explicit else _loading_call(run),
         share=0.5 if served else None,
         priority=priority,
         parameters=_attention_parameters(run, setting),
@@ -291,6 +291,16 @@ def _why_flash(written: str, single: bool) -> str:
 
 def _flash_priority(written: str, dense: bool, long: bool) -> Priority:
     return Priority.HIGH if dense or long or written == "eager" else Priority.MEDIUM
+
+
+def _chosen_in(run: Run, setting: Setting) -> Optional[Call]:
+    """The call whose code chooses the attention; None where a parameter of the run does."""
+    place = setting.location
+    if place is None or not place.path.endswith((".py", ".ipynb")):
+        return None
+    if run.framework not in ("hf_trainer", "generic") or "attn_implementation" in run.settings:
+        return None
+    return next((c for c in decoder_loads(run) if c.location.path == place.path), None)
 
 
 def _loading_call(run: Run) -> Optional[Call]:
