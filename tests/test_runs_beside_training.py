@@ -599,3 +599,41 @@ def test_a_program_that_starts_its_ranks_is_not_one_process(
 ) -> None:
     text = _RANKS.replace("{IMPORT}", origin).replace("{START}", start)
     assert run_of({"train.py": text}, "python train.py").launcher.world_size == world
+
+
+NAMED_ALIKE = """\
+import argparse
+import torch
+from torch.utils.data import DataLoader
+{}
+parser = argparse.ArgumentParser()
+parser.add_argument("--micro-batch-size", type=int, default=8)
+parser.add_argument("--num-layers", type=int, default=12)
+parser.add_argument("--hidden-size", type=int, default=768)
+parser.add_argument("--num-attention-heads", type=int, default=12)
+parser.add_argument("--train-iters", type=int, default=30)
+args = parser.parse_args()
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for batch in DataLoader(data, batch_size=args.micro_batch_size):
+    loss = model(batch).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "is_megatron"), [("", False), ("from megatron.core import mpu\n", True)]
+)
+def test_options_named_as_megatrons_make_no_megatron(
+    tmp_path: Path, imports: str, is_megatron: bool
+) -> None:
+    flags = "--micro-batch-size 4 --num-layers 12 --hidden-size 768 --num-attention-heads 12"
+    files = {
+        "train.py": NAMED_ALIKE.format(imports),
+        "run.sh": f"torchrun --nproc_per_node 2 train.py {flags} --train-iters 9\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (run,) = find_runs(Project.open(tmp_path))
+    assert (run.value("megatron") is True) is is_megatron

@@ -70,7 +70,15 @@ def is_megatron_lm(run: Run) -> bool:
     """Whether the run's flags are those of Megatron-LM."""
     if run.framework != "generic" or run.kind is not RunKind.TRAIN:
         return False
-    return is_known_by(run.settings.keys())
+    return is_known_by(run.settings.keys()) and not _is_look_alike(run)
+
+
+def _is_look_alike(run: Run) -> bool:
+    """Whether the program was read, names its own options so, and has nothing of Megatron."""
+    names = {option.name for file in run.python for option in file.options}
+    modules = [item.module for file in run.python for item in file.imports]
+    paths = [file.path for file in run.python]
+    return _MARKS[0] in names and not any("megatron" in text.lower() for text in modules + paths)
 
 
 # Flags that came with core 0.5 (November 2023) or later, as --overlap-grad-reduce did.
