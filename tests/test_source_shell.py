@@ -628,3 +628,9 @@ def test_an_unknown_word_may_be_the_arguments_that_seem_missing(
     (command,) = (made for made in read(text).commands if made.name == "serve")
     values = [word.value for word in command.words]
     assert [None if isinstance(value, Unknown) else value for value in values] == words
+
+
+@pytest.mark.parametrize(("line", "lost"), [("---", 0), ("--", 0), ("--lr 1", 1)])
+def test_a_line_of_dashes_is_no_lost_flag(line: str, lost: int) -> None:
+    problems = read(f"python train.py\n{line}\n").problems
+    assert sum(problem.kind is ProblemKind.CUT_SHORT for problem in problems) == lost

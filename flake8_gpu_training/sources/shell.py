@@ -19,6 +19,7 @@ from ._shell_syntax import Program, Simple, walk
 from ._shell_text import decoded
 from ._shell_values import Chunk, Field, Source, Variable
 
+_LOST_FLAG = re.compile(r"--\w")
 _BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
 
 
@@ -193,7 +194,7 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
         if isinstance(statement, Simple) and statement.words:
             word = statement.words[0]
             line = text.rfind("\n", 0, word.start) + 1
-            if text.startswith("--", word.start) and line not in told:
+            if _LOST_FLAG.match(text, word.start) and line not in told:
                 shown = text[word.start : word.end].splitlines()[0][:40]
                 message = f"{shown} is no part of the command before it"
                 yield Problem(ProblemKind.CUT_SHORT, message, source.location(word.start))
