@@ -24,7 +24,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
         "video",
     ),
     (
-        r"\bflux|stable-diffusion|sdxl|\bsd3|sd-turbo|qwen-image|z-image|kolors|pixart|sana|omnigen",
+        r"\bflux|stable-diffusion|sdxl|\bsd3|sd-turbo|kolors|pixart|sana|omnigen"
+        r"|(?:qwen|glm|ernie|hunyuan|\bz)[-_]?image|hunyuan-?3d",
         "image",
     ),
     (

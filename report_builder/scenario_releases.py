@@ -20,6 +20,8 @@ _FORMER: Mapping[tuple[int, int], tuple[str, str]] = MappingProxyType(
     }
 )
 _DEEPSEEK_MTP = '"method": "deepseek_mtp"'
+_GROUPS = re.compile(r"--attn-dp-size (\d+)")
+_FORMER_GROUPS = r"--dp-size \1 \\\n    --enable-dp-attention"
 _FLAG = re.compile(r"(?:(?<=\s)--|^ {12})(?P<name>[a-z][\w-]*)(?==| |$)", re.MULTILINE)
 _ARGUMENT = re.compile(r"    (?P<name>\w+)=(?:[^\n{]|\{[^{}]*\})*,.*\n")
 
@@ -34,6 +36,9 @@ def in_release(run: Run, text: Text) -> Text:
     if run.framework == "vllm" and version_of(run, "vllm") < (0, 11):
         # The methods of SpeculativeConfig before they were gathered under one name.
         return Text(*(words.replace('"method": "mtp"', _DEEPSEEK_MTP) for words in text))
+    if run.framework == "sglang" and version_of(run, "sglang") < (0, 5, 23):
+        # Before, a switch made groups of the attention of the copies (arg_groups/fields).
+        return Text(*(_GROUPS.sub(_FORMER_GROUPS, words) for words in text))
     if run.framework == "hf_trainer" and "SFTConfig(" in text.en:
         return Text(*(_for_trainer(run, words) for words in text))
     return text

@@ -261,3 +261,29 @@ def test_an_empty_list_leaves_a_switch_that_may_stand_alone(tmp_path: Path) -> N
         tmp_path / "value", "swift sft a.yaml", a_yaml=text.format("warmup_steps")
     )
     assert message.startswith("give warmup_steps one value, not a list")
+
+
+SERVER = "python -m sglang.launch_server --model-path Qwen/Qwen3-8B"
+
+
+def test_a_comment_behind_a_backslash_is_told_once(tmp_path: Path) -> None:
+    last = "--attention-backend triton \\ # the default"
+    (message,) = of_command(tmp_path / "last", f"{SERVER} {last}")
+    assert message.startswith("move the comment behind --attention-backend triton to a line of")
+    followed = f"{SERVER} {last}\n  --page-size 1"
+    assert of_command(tmp_path / "followed", followed) == []  # GPU003: what follows is lost
+    (message,) = of_command(tmp_path / "two", f"{SERVER} --attention-backend triton fa3")
+    assert message.startswith('write --attention-backend "triton fa3"')
+
+
+@pytest.mark.parametrize("words", ["<other option>", "<server args>", "<flags>"])
+def test_what_an_example_leaves_out_may_be_more_arguments(tmp_path: Path, words: str) -> None:
+    assert of_command(tmp_path, f"{SERVER} --otlp-traces-endpoint 0.0.0.0:4317 {words}") == []
+
+
+def test_an_address_to_fill_in_is_no_second_word(tmp_path: Path) -> None:
+    script = "IPS=('<your first ip>' '<your second ip>')\n"
+    command = f"{SERVER} --tp 16 --nnodes 2 --dist-init-addr ${{IPS[0]}}:5000"
+    assert of_command(tmp_path / "open", script + command) == []
+    (message,) = of_command(tmp_path / "two", script.replace("<your first ip>", "a b") + command)
+    assert message.startswith('write --dist-init-addr "a b:5000"')

@@ -257,3 +257,17 @@ def test_an_unknown_name_gives_an_empty_model():
 )
 def test_sizes_as_people_write_them(text, count):
     assert parameters_named(text) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("baidu/ERNIE-Image-Turbo", "image"),
+        ("/models/GLM-Image/", "image"),
+        ("tencent/HunyuanImage-3.0", "image"),
+        ("baidu/ERNIE-4.5-0.3B-PT", "LLM"),
+        ("zai-org/GLM-4.6", "LLM"),
+    ],
+)
+def test_families_of_language_models_make_images_too(name: str, kind: str) -> None:
+    assert model_of(name).kind == kind

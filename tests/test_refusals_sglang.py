@@ -64,8 +64,15 @@ def told(root: Path, flags: str, version: str = "", code: str = "GPU024") -> lis
         (
             "--tp 8 --dp 2 --nnodes 2",
             "--tp 8 --dp 2 --nnodes 2 --enable-dp-attention",
-            "add --enable-dp-attention",
+            "split the attention instead (--enable-dp-attention)",
             "0.5.6",
+            "",
+        ),
+        (
+            "--tp 8 --dp 2 --nnodes 2",
+            "--tp 8 --attn-dp-size 2 --nnodes 2",
+            "split the attention instead (--attn-dp-size)",
+            "",
             "",
         ),
         (
@@ -92,7 +99,7 @@ def told(root: Path, flags: str, version: str = "", code: str = "GPU024") -> lis
         (
             "--tp 4 --dp 2 --enable-dp-lm-head",
             "--tp 4 --dp 2 --enable-dp-lm-head --enable-dp-attention",
-            "add --enable-dp-attention",
+            "split the attention instead of copying the model (--enable-dp-attention)",
             "0.5.6",
             "",
         ),

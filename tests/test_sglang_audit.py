@@ -15,7 +15,9 @@ from checks_support import runs_of
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
+from flake8_gpu_training.language import Text
 from flake8_gpu_training.verdicts import Verdict, judge
+from report_builder.scenario_releases import in_release
 from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, ScoredItem, score
 
@@ -57,17 +59,19 @@ _GIVEN = re.compile(r"^\s+--(?!router-)([\w-]+)|^\s{12}(\w+)=", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", sorted(TEMPLATES.iterdir()), ids=lambda path: path.name)
-def test_templates_are_taken_by_the_releases_that_they_are_for(path: Path) -> None:
+def test_templates_are_taken_by_the_releases_that_they_are_for(path: Path, tmp_path: Path) -> None:
     table = table_of("sglang")
     assert table is not None
     text = path.read_text(encoding="utf-8")
     group = "engine" if path.name.endswith(".py.txt") else "serve"
-    names = [(flag or keyword).replace("-", "_") for flag, keyword in _GIVEN.findall(text)]
-    assert names or path.name == "sync_weights.py.txt"
     first = table.versions.index(NEEDS.get(path.name, "0.3.6.post3"))
     releases = table.versions[first:]
     assert len(releases) >= 4
     for release in releases:
+        run = runs_of(tmp_path / release, flags({}, pin=release))[0]
+        words = in_release(run, Text(text, text)).en
+        names = [(flag or keyword).replace("-", "_") for flag, keyword in _GIVEN.findall(words)]
+        assert names or path.name == "sync_weights.py.txt"
         known = {
             written
             for name, parameter in table.parameters(group, release).items()
@@ -193,6 +197,10 @@ def test_templates_are_offered_for_the_release_at_hand(
     titles = [scenario.title.en for scenario in scenarios(run, "sglang")]
     assert any("one 80 GB card" in title for title in titles)
     assert any("expert parallelism" in title for title in titles) is offered
+    files = [f for scenario in scenarios(run, "sglang") for f in scenario.files]
+    text = "".join(file.text.en for file in files)
+    assert ("--attn-dp-size 8" in text) is (pin == "")
+    assert ("--dp-size 8 \\\n    --enable-dp-attention" in text) is (pin == "0.5.3")
     assert titles[0].startswith("DeepSeek-V3") is offered
 
 

@@ -521,6 +521,22 @@ def test_a_placeholder_is_unknown_and_loses_no_flag() -> None:
     (command,) = read("swift sft --host <your_ip> <other> --lr 1\n").commands
     assert texts(command) == ["swift", "sft", "--host", "<your_ip>", "<other>", "--lr", "1"]
     assert isinstance(command.words[3].value, Unknown)
+    (command,) = read("swift sft --host <your first ip> --lr 1\n").commands
+    assert texts(command) == ["swift", "sft", "--host", "<your first ip>", "--lr", "1"]
+
+
+def test_within_quotes_one_word_in_brackets_is_meant_as_it_is() -> None:
+    (command,) = read(
+        "swift sft --pad_token '<pad>' --host '<your ip>' --path \"<the model>\"\n"
+    ).commands
+    values = [command.words[i].value for i in (3, 5, 7)]
+    assert values[0] == "<pad>"
+    assert all(isinstance(value, Unknown) for value in values[1:])
+
+
+def test_a_redirection_is_no_placeholder() -> None:
+    (command,) = read("python a.py --lr 1 <in.txt >out.txt\n").commands
+    assert texts(command) == ["python", "a.py", "--lr", "1"]
 
 
 @pytest.mark.parametrize(

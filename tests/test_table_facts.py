@@ -24,6 +24,8 @@ FACTS: tuple[tuple[str, str, str, str, Any], ...] = (
     ("vllm", "serve", "max_model_len", "0.9.2", {"types": (), "default": None}),
     ("vllm", "serve", "enable_prefix_caching", "0.33.0", {"default": None, "negatable": True}),
     ("vllm", "serve", "disable_cascade_attn", "0.33.0", {"default": None, "negatable": True}),
+    ("sglang", "serve", "dllm_fdfo", "0.5.23", {"default": True, "negatable": True}),
+    ("sglang", "serve", "enable_metrics", "0.5.23", {"negatable": False}),
     ("vllm", "serve", "port", "0.33.0", {"default": 8000, "types": ("int",)}),
     ("vllm", "serve", "device", "0.9.2", {"deprecated": True}),
     (

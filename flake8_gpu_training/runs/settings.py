@@ -144,6 +144,12 @@ class _ArgumentReader:
         self.found[name] = setting
 
 
+_TO_REPLACE = re.compile(
+    r"<(?:[\w.-]+ )*(?:options?|args?|arguments?|flags?|param(?:eter)?s?)>", re.IGNORECASE
+)
+"""What stands for more of the command line in an example."""
+
+
 def is_value(word: Word) -> bool:
     """Whether each text that an unknown word may be begins with a value."""
     texts = word.value.candidates
@@ -168,7 +174,7 @@ def holds_arguments(word: Word) -> bool:
 def is_one_word(word: Word) -> bool:
     """Whether an unknown word is one value (``"$MODEL"``, ``$DIR/x``), not ``$ARGS``."""
     raw = word.raw
-    if "@" in raw or "*" in raw:
+    if "@" in raw or "*" in raw or _TO_REPLACE.fullmatch(raw):
         return False
     if raw.startswith(('"', "'")):
         return True

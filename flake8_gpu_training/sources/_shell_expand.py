@@ -287,7 +287,9 @@ class Expander:
     def _part(self, part: Part) -> list[Value]:
         """The values of a part: one, or the elements of a list."""
         if isinstance(part, Literal):
-            return [(Chunk(part.text, self._source, part.offset),)]
+            to_replace = part.quoted and _TO_REPLACE.search(part.text) is not None
+            unknown = Unknown("a placeholder") if to_replace else None
+            return [(Chunk(part.text, self._source, part.offset, unknown),)]
         if self._depth > _MAX_DEPTH:
             return [(self._unknown(part.raw, part.offset, "expansions are nested too deeply"),)]
         self._depth += 1
@@ -494,6 +496,8 @@ class Expander:
 
 _NAME_IN_INDEX = re.compile(r"[A-Za-z_]\w*")
 _SPECIAL = re.compile(r"['\"\\$`{]")
+_TO_REPLACE = re.compile(r"<(?:your\b[^<>]*|[A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)+)>")
+"""Within quotes one word may be meant as it is: ``"<image>"``."""
 _REPLACEMENT = re.compile(r"((?:\\.|[^/\\])+)(?:/(.*))?\Z", re.DOTALL)
 _DEFAULTS = frozenset({":-", "-", ":=", "=", ":+", "+", ":?", "?"})
 _BLANKS = re.compile(r"[ \t\n]+|[^ \t\n]+")

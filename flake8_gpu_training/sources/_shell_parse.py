@@ -16,8 +16,10 @@ _REFUSED = re.compile(
     re.MULTILINE,
 )
 """What bashlex cannot read; and what it loops on for ever (``'${x'``)."""
-PLACEHOLDER = re.compile(r"(?<![<&\w$()])<[A-Za-z][\w.-]*>(?![\w&(])")
-"""A name in angle brackets that a reader is meant to replace."""
+PLACEHOLDER = re.compile(
+    r"(?<![<&\w$()])<[A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)*>(?![\w&(])",
+)
+"""Words in angle brackets that a reader is meant to replace."""
 _SUBSTITUTION_EDGE = re.compile(r"\$\(|\)")
 
 
@@ -26,7 +28,7 @@ def parse_program(text: str) -> Program:
     if not text.strip():
         return Program(Block(), "bashlex")
     # To a parser ``<your_host>`` is a redirection; spans stay those of the text.
-    text = PLACEHOLDER.sub(lambda match: f"_{match.group()[1:-1]}_", text)
+    text = PLACEHOLDER.sub(lambda match: f"_{match.group()[1:-1].replace(' ', '_')}_", text)
     if len(text) <= MAX_BASHLEX and not _REFUSED.search(text) and _nesting(text) <= _MAX_NESTING:
         from . import _shell_bashlex
 

@@ -139,11 +139,19 @@ def _annotated(
     aliases = tuple(_spelled(one) for one in others) if isinstance(others, list) else ()
     choices: Any = reader.value(module, keywords.get("choices"))
     types = field.types
-    if keywords.keys() & {"action", "type_parser"}:
+    negatable = "action" in keywords and action_of(keywords["action"]) == "BooleanOptionalAction"
+    if not negatable and keywords.keys() & {"action", "type_parser"}:
         types = ("?",)
     if "choices" in keywords:
         field = replace(field, choices=tuple(choices) if isinstance(choices, list) else ())
-    return replace(field, name=name, types=types, aliases=aliases)
+    return replace(field, name=name, types=types, aliases=aliases, negatable=negatable)
+
+
+def action_of(node: Optional[ast.expr]) -> str:
+    """The action of an option: a word, or the name of a class."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return ast.unparse(node).rpartition(".")[2] if node is not None else ""
 
 
 def _spelled(flag: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from released.archives import Module
 from released.classes import NOTHING, ClassReader, Field, Found
+from released.options import action_of
 
 _SWITCHES: Mapping[str, Any] = {
     "store_true": False,
@@ -50,7 +51,7 @@ def _argument(
         return
     keywords = {k.arg: k.value for k in call.keywords if k.arg}
     field = replace(_named(flags), default=reader.value(module, keywords.get("default")))
-    action = _action(keywords.get("action"))
+    action = action_of(keywords.get("action"))
     deprecated = reader.value(module, keywords.get("deprecated")) is True
     field = replace(field, deprecated=deprecated or action.startswith("Deprecated"))
     for added in (k.value for k in call.keywords if k.arg is None):
@@ -94,12 +95,6 @@ def _named(flags: Sequence[Any]) -> Field:
     ]
     name = next(one for one in spelled if not one.startswith("-"))
     return Field(name, aliases=tuple(dict.fromkeys(one for one in spelled if one != name)))
-
-
-def _action(node: Optional[ast.expr]) -> str:
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    return ast.unparse(node).rpartition(".")[2] if node is not None else ""
 
 
 def _type(node: Optional[ast.expr]) -> str:

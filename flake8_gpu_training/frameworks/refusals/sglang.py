@@ -37,6 +37,12 @@ def _copies(options: Options) -> int:
     return positive(options, *_DP) if is_on(options, "enable_dp_attention") else 1
 
 
+def _grouping(options: Options) -> Mapping[str, Any]:
+    """What asks for data parallelism of the attention: one size of its own since 0.5.23."""
+    name = _ATTENTION_DP if options.takes(_ATTENTION_DP) else "enable_dp_attention"
+    return {"--grouping": name}
+
+
 def _uneven_attention(options: Options) -> bool:
     return positive(options, *_TP) % _copies(options) != 0
 
@@ -272,10 +278,11 @@ REFUSALS: tuple[Refusal, ...] = (
         (*_DP, "nnodes"),
         _copies_on_nodes,
         Text(
-            "加上 {--enable_dp_attention}，或每个节点启动一个服务",
-            "add {--enable_dp_attention}, or start a server of its own on each node",
+            "改用注意力数据并行（{--grouping}），或每个节点启动一个服务",
+            "split the attention instead ({--grouping}), or start a server of its own on each node",
         ),
         Text("数据并行的多份模型不能跨节点", "replicas of one server do not span nodes"),
+        figures=_grouping,
         raiser="SGLang",
     ),
     Refusal(
@@ -326,8 +333,12 @@ REFUSALS: tuple[Refusal, ...] = (
         f"{_ARGS}._handle_data_parallelism",
         ("enable_dp_lm_head", "enable_dp_attention"),
         lambda options: _head_alone(options) and positive(options, *_DP) > 1,
-        Text("加上 {--enable_dp_attention}", "add {--enable_dp_attention}"),
+        Text(
+            "改用注意力数据并行（{--grouping}）",
+            "split the attention instead of copying the model ({--grouping})",
+        ),
         Text("{--enable_dp_lm_head} 需要注意力数据并行", "{--enable_dp_lm_head} needs it"),
+        figures=_grouping,
         raiser="SGLang",
         since="0.4.9",
     ),

@@ -6,8 +6,7 @@ python -m sglang.launch_server \
     --model-path $model \
     --trust-remote-code \
     --tp-size 8 \
-    --dp-size 8 \
-    --enable-dp-attention \
+    --attn-dp-size 8 \
     --moe-a2a-backend deepep \
     --mem-fraction-static 0.85 \
     --max-running-requests 1024 \
