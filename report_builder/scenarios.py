@@ -698,7 +698,7 @@ def _distance(run: Run, entry: _Entry) -> float:
         distance += 4 * ((tuning == "full") != (entry.tuning == "full"))
     if bool(run.value("quantization_bits")) != entry.quantized:
         distance += 3
-    name = (run.model.name or "").lower()
+    name = run.model.known_as.lower()
     if entry.family and name:
         distance += 3 * (entry.family not in name)
     if entry.family and run.model.kind in ("image", "video"):

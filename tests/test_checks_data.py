@@ -293,7 +293,8 @@ def test_preprocessing_in_one_process_is_reported(tmp_path: Path) -> None:
 
 
 def test_lazy_and_streamed_reading_are_alternatives(tmp_path: Path) -> None:
-    multimodal = hand_made(model=VISION, practices={"streaming": False, "packing": False})
+    ahead = ("streaming", "packing", "group_by_length", "pretokenized")
+    multimodal = hand_made(model=VISION, practices=dict.fromkeys(ahead, False))
     assert judged(multimodal, "GPU512").variant == "lazy"
     streamed = swift(tmp_path, "--streaming true --max_steps 1000")
     assert judged(streamed, "GPU512").variant == "streaming"

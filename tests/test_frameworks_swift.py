@@ -255,3 +255,20 @@ def test_accelerates_sharding_holds_where_swift_sets_none() -> None:
     practices = values(run)
     assert (practices["fsdp"], practices["fsdp_version"]) == ("full_shard", 2)
     assert practices["ddp"] is False
+
+
+@pytest.mark.parametrize(
+    ("version", "factor"),
+    [("3.3.1", 10), ("3.5.2", 10), ("3.11.3", 10), ("3.12.0", 2), ("4.6.0", 2), ("", 2)],
+)
+def test_batches_that_workers_prefetch(version: str, factor: int) -> None:
+    run = run_of("swift", "swift sft --model m", dataloader_num_workers=4)
+    run = dataclasses.replace(run, versions={"ms-swift": version} if version else {})
+    setting = profile(run)["prefetch_factor"]
+    assert setting.value == factor
+    assert version in setting.note
+
+
+def test_nothing_is_prefetched_without_workers() -> None:
+    run = run_of("swift", "swift sft --model m", dataloader_num_workers=0)
+    assert profile(run)["prefetch_factor"].value is None

@@ -25,10 +25,11 @@ from audit_cases_swift import (
     ONE,
     QWEN,
     RLHF,
+    VISION,
     Case,
     pinned,
 )
-from audits_support import adds_up, audit_named, scores_of
+from audits_support import adds_up, audit_named, items_of, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Priority, Status
@@ -342,3 +343,26 @@ def test_what_is_not_known_is_not_told(name: str, tmp_path: Path) -> None:
     found = {item.id: item.status for c in scored.categories for item in c.items}
     names = {"num_workers": ("dataloader-workers",), "tuner": ("lora", "dora", "galore")}[name]
     assert {found[one] for one in names} == {Status.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"max_steps": 10, "num_train_epochs": 3}, "max_steps ends it: epochs are not known"),
+        ({"num_train_epochs": 1}, "the run takes one epoch"),
+    ],
+)
+def test_why_workers_need_not_be_kept(
+    settings: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    case = Case("persistent-workers", OFF, settings, files=pinned("3.12.6"))
+    item = items_of(audited(tmp_path, by_flags(case)))["persistent-workers"]
+    assert (item.status, item.current.en) == (OFF, reason)
+
+
+def test_padding_that_is_written_is_shown_with_what_it_does_not_go_with(tmp_path: Path) -> None:
+    settings = {"padding_free": False, "group_by_length": True, "model": VISION}
+    case = Case("padding-free", OFF, settings, EIGHT, (), MEGATRON)
+    item = items_of(audited(tmp_path, by_flags(case)))["padding-free"]
+    assert item.current.en == "not with group_by_length"
+    assert "padding_free" in item.evidence[0].text

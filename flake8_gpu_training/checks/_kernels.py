@@ -48,10 +48,12 @@ _NOT_WITH_UNSLOTH = (
 
 def liger_supports(run: Run) -> Optional[bool]:
     """Whether liger-kernel patches the run's model; None when the model is not known."""
-    if run.model.name is None:
+    name = run.model.known_as.strip().rstrip("/")
+    if not name:
         return None
-    name = run.model.name.strip().rstrip("/")
-    return _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name)
+    knows = _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name)
+    # A family stands for checkpoints of several architectures: llama for those of Yi too.
+    return knows or (None if run.model.family and not run.model.parameters else False)
 
 
 def trains_head(run: Run) -> bool:

@@ -256,7 +256,7 @@ _NO_FLASH_CODE = re.compile(
 
 def has_no_flash_code(run: Run) -> bool:
     """Whether the model's own code does not run with FlashAttention-2."""
-    return _NO_FLASH_CODE.search(run.model.name or "") is not None
+    return _NO_FLASH_CODE.search(run.model.known_as) is not None
 
 
 def is_ray(run: Run) -> bool:
@@ -301,7 +301,7 @@ _RECURRENT = re.compile(
 
 def is_recurrent(run: Run) -> bool:
     """Whether the model's name is that of a family with recurrent or linear-attention layers."""
-    return _RECURRENT.search(run.model.name or "") is not None
+    return _RECURRENT.search(run.model.known_as) is not None
 
 
 def is_language_model(run: Run) -> bool:

@@ -19,7 +19,9 @@ ROLLOUT = ("grpo", "gkd", "rloo", "ppo")
 PREFERENCE = ("dpo", "orpo", "kto", "simpo", "cpo")
 
 # Names of models that take images, video or sound.
-_SEES = re.compile(r"(?i)ocr|vision|omni|audio|llava|(?:^|[-_/])\w*vl(?:$|[-_./])|video|image")
+_SEES = re.compile(
+    r"(?i)ocr|vision|omni|audio|llava|(?:^|[-_/])\w*vl(?:$|[-_./])|video|image|jina-reranker-m"
+)
 
 TEXT_MODEL = Text("纯文本模型", "a text model")
 NOT_SWIFT = Text("非 ms-swift 任务", "not an ms-swift run")
@@ -80,9 +82,21 @@ def algorithm(run: Run) -> Optional[str]:
 
 def is_text(run: Run) -> bool:
     """Whether nothing speaks for images, video or sound in the run's data."""
-    if run.model.kind == "unknown":
-        return _SEES.search(str(run.model.name or run.value("model", ""))) is None
-    return run.model.kind in ("LLM", "encoder", "embedding")
+    if run.model.kind in ("unknown", "embedding"):
+        return _SEES.search(run.model.known_as or str(run.value("model", ""))) is None
+    return run.model.kind in ("LLM", "encoder")
+
+
+def is_multimodal(run: Run) -> Optional[bool]:
+    """Whether the model takes images, video or sound; None when the model is not known."""
+    if not is_text(run):
+        return True
+    return None if run.model.kind == "unknown" else False
+
+
+def is_unknown(run: Run) -> bool:
+    """Whether ms-swift, which trains models of every kind, is given one that is not known."""
+    return run.framework == "swift" and is_multimodal(run) is None
 
 
 def task(run: Run) -> str:

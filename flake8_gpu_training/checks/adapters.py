@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Optional
+from typing import Any, Optional
 
 from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _videox_shared as videox
@@ -30,6 +30,7 @@ from flake8_gpu_training.checks._scale import (
     text,
 )
 from flake8_gpu_training.checks._settings import (
+    adapter_parameter,
     is_on,
     parameter,
 )
@@ -229,10 +230,30 @@ def _quantized(run: Run) -> Judgement:
     if of_megatron(run):
         return cannot_apply(Text("Megatron 后端不量化基座", "Megatron trains unquantized weights"))
     answer = _base(run)
+    started = _start_refuses(run)
+    if started is not None:
+        answer = excluding(answer, *started)
     if has_fp8(run) is False:
         name = gpu_text(run)
         answer = excluding(answer, Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"), "fp8")
     return answer
+
+
+# peft 0.21.0, tuners/lora/layer.py: pissa_init and corda_init take floating-point weights alone,
+# olora_init those of bitsandbytes too.
+_QUANTIZERS = ("bnb", "bnb-8bit", "hqq", "eetq", "fp8")
+_STARTS = (("pissa", _QUANTIZERS), ("corda", _QUANTIZERS), ("olora", _QUANTIZERS[2:]))
+
+
+def _start_refuses(run: Run) -> Optional[tuple[Any, ...]]:
+    """Why the adapters' initialization takes no weights of some quantizers, and of which."""
+    start = adapter_parameter(run, "init_weights", "init_lora_weights")
+    name = str(start.value).lower() if start.known else ""
+    for begins, methods in _STARTS:
+        if name.startswith(begins):
+            why = f"{begins} 初始化不支持量化权重", f"{begins} starts from unquantized weights"
+            return (Text(*why), *methods)
+    return None
 
 
 def _base(run: Run) -> Judgement:
@@ -285,7 +306,7 @@ def _bits(run: Run) -> Optional[float]:
 def _unquantized(run: Run) -> Judgement:
     memory, parameters = memory_gib(run), run.model.parameters
     optional = Text("16 位基座（量化可选）", "16-bit base weights (quantizing is optional)")
-    if memory is None or parameters is None:
+    if memory is None or parameters is None or "bnb" in (_start_refuses(run) or ()):
         return off(optional)
     # Over several GPUs the weights are split first (ZeRO-3): quantizing is for the rest.
     weights = 2 * parameters / GIB / max(_weight_shards(run), gpus(run) or 1)

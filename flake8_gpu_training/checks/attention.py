@@ -196,7 +196,7 @@ def _packs(run: Run) -> bool:
 def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
     """Whether the choice is right: eager for Gemma 2 and 3, whose documentation asks for it;
     sdpa for models so small that attention takes little of a step."""
-    name = (run.model.name or "").lower()
+    name = run.model.known_as.lower()
     if written == "eager":
         return "gemma-2" in name or "gemma-3" in name
     size, length = billions(run), number(run, "max_length")

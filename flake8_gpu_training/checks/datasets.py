@@ -40,6 +40,7 @@ from flake8_gpu_training.checks._settings import (
     is_text,
     parameter,
 )
+from flake8_gpu_training.checks._swift import tokenises_late
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -246,16 +247,16 @@ def _preprocessing(run: Run) -> Judgement:
     setting = run.practice("preprocessing_workers")
     if not setting.known:
         return cannot_tell(setting)
-    if run.model.kind == "unknown" and run.framework == "swift":
-        return cannot_tell(Text("模型未知", "the model is not known"))
     if _streams(run) or run.value("pretokenized") is True:
         return cannot_apply(Text("训练前没有预处理", "nothing is preprocessed before training"))
     if first_call(run, "datasets.load_from_disk") is not None:
         return cannot_tell(Text("数据集已事先保存", "the dataset was saved ahead of the run"))
     if algorithm(run) in ROLLOUT:
         return off(Text("提示词在生成时分词", "prompts are tokenised when they are answered"))
-    lazy = parameter(run, "lazy_tokenize")
-    if is_on(lazy) or (run.framework == "swift" and not is_text(run) and not lazy.explicit):
+    late = tokenises_late(run) if run.framework == "swift" else False
+    if late is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if late or is_on(parameter(run, "lazy_tokenize")):
         return cannot_apply(Text("取样本时才分词", "samples are tokenised when fetched"))
     if (number(run, "preprocessing_workers") or 1) > 1:
         return on(setting)

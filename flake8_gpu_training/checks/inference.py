@@ -125,7 +125,7 @@ def _rollout(run: Run) -> Judgement:
             ),
             engine,
         )
-    if _ENGINE_LESS.search(run.model.name or "") is not None:
+    if _ENGINE_LESS.search(run.model.known_as) is not None:
         return cannot_tell(Text("vLLM 对该模型支持有限", "vLLM serves parts of it"))
     return advise(
         run,

@@ -205,7 +205,7 @@ def _with_workers(run: Run, workers: Setting) -> dict[str, Any]:
     """Workers, and what they would be told to have next."""
     wanted: dict[str, Any] = {"dataloader_workers": WORKERS}
     kept = run.practice("persistent_workers")
-    repeats = has(run, "persistent_workers") and not _runs_one_epoch(run)
+    repeats = has(run, "persistent_workers") and _single_epoch(run) is None
     if workers.value == 0 and repeats and kept.known and kept.value is False:
         wanted["persistent_workers"] = True
     return wanted
@@ -354,8 +354,9 @@ def _setting_persistent(run: Run) -> Judgement:
         return on(setting)
     if workers == 0:
         return cannot_apply(Text("没有加载进程", "there are no worker processes"))
-    if _runs_one_epoch(run):
-        return off(Text("只训练一个 epoch", "the run takes one epoch"), setting)
+    single = _single_epoch(run)
+    if single is not None:
+        return off(single, setting)
     return advise(
         run,
         "worker processes are started anew at every epoch",
@@ -366,12 +367,17 @@ def _setting_persistent(run: Run) -> Judgement:
     )
 
 
-def _runs_one_epoch(run: Run) -> bool:
-    steps = parameter(run, "max_steps")
+def _single_epoch(run: Run) -> Optional[Text]:
+    """Why workers are not known to be started more than once, or None."""
+    steps = parameter(run, "max_steps", "train_iters")
     epochs = parameter(run, "num_train_epochs", "max_epochs", default=3)
     if steps.explicit and (not steps.known or is_on(steps)):
-        return True
-    return not epochs.known or not isinstance(epochs.value, (int, float)) or epochs.value <= 1
+        return Text(
+            "由 max_steps 决定步数，epoch 数未知", "max_steps ends it: epochs are not known"
+        )
+    if not epochs.known or not isinstance(epochs.value, (int, float)):
+        return Text("epoch 数未知", "how many epochs it takes is not known")
+    return Text("只训练一个 epoch", "the run takes one epoch") if epochs.value <= 1 else None
 
 
 def _loader_persistent(run: Run, loader: Loader) -> Judgement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Optional
 
@@ -23,11 +24,19 @@ from flake8_gpu_training.checks._scale import (
     text,
     tunes_all,
 )
-from flake8_gpu_training.checks._settings import NOT_SWIFT, is_on, is_text, task
+from flake8_gpu_training.checks._settings import (
+    NOT_SWIFT,
+    is_multimodal,
+    is_on,
+    is_text,
+    is_unknown,
+    task,
+)
 from flake8_gpu_training.checks._swift import missing, of_megatron
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
-from flake8_gpu_training.frameworks.reading import version_of
+from flake8_gpu_training.frameworks.at_hand import at_hand, required
+from flake8_gpu_training.frameworks.reading import parsed, version_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -76,9 +85,9 @@ def _projected_optimizer(run: Run) -> Judgement:
 
 @of_training()
 def _vision_checkpointing(run: Run) -> Judgement:
-    if run.model.kind == "unknown" and run.model.name is None:
+    if run.model.kind == "unknown" and (run.model.name is None or is_unknown(run)):
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if run.model.kind != "MLLM":
+    if run.model.kind != "MLLM" and not (run.model.kind == "embedding" and is_multimodal(run)):
         return cannot_apply(Text("不是多模态模型", "not a multimodal model"))
     setting = run.practice("vit_gradient_checkpointing")
     if not setting.known:
@@ -134,18 +143,47 @@ _OTHER_LOGITS = ("orpo", "simpo", "cpo", "rm", "ppo")
 _KEPT = "use_logits_to_keep=true (ms-swift 3.12.6 and 4.6.0, trainers/mixin.py)"
 
 
+# Multimodal classes of transformers 5.24 whose forward takes logits_to_keep, by how their
+# checkpoints are named; classes without it, and models for which ms-swift 4.6.0 asks for
+# transformers before 5 (``requires`` in swift/model/models), which have it off.
+_OF_TRANSFORMERS = re.compile(
+    r"(?i)qwen-?2(?:\.5)?-vl|qwen-?3-vl|qwen-?3\.[5-9]|qvq|gemma-?[34]|paligemma|glm-4\.\d+v|"
+    r"(?:llava|internvl|got-ocr).*-hf|llama-?4-|llama-3\.2.*vision|idefics3|pixtral|smolvlm"
+)
+_NOT_KEPT = re.compile(
+    r"(?i)omni|audio|-asr|-tts|deepseek-(?:vl2|ocr)|unlimited-ocr|phi-4-multimodal|glm-4v-9b|"
+    r"cogvlm|cogagent|kimi-(?:vl|k2\.5)|mplug-?owl2|moss-vl|minicpm-(?:v$|v-2$|v-?4[._]6|o)|"
+    r"intern-s1|molmo2|keye-vl-1|sail-vl2"
+)
+
+
+def _transformers_at_hand(run: Run) -> Optional[tuple[int, ...]]:
+    """The release of transformers that the run's release of ms-swift gets, or None."""
+    if "transformers" in run.unreleased:
+        return None
+    state = at_hand(run, "ms-swift")
+    if state is None:
+        return (4,) if version_of(run, "ms-swift") < (4,) else None
+    wanted = required(state.table, "transformers", state.version)
+    found = at_hand(run, "transformers", wanted)
+    return parsed(found.version) if found is not None else None
+
+
 def _usual_logits(run: Run) -> Judgement:
-    """The default: on for text models, and from Transformers 5 on for others."""
+    """The default: on for text models, and from Transformers 5 on for others that take it."""
     if run.is_open:
         return cannot_tell(Text("参数未完全可见", "not all parameters are in sight"))
     if run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if is_text(run):
         return on(_KEPT)
-    if version_of(run, "ms-swift") < (4,) or version_of(run, "transformers") < (5,):
+    name = run.model.known_as
+    release = _transformers_at_hand(run)
+    if _NOT_KEPT.search(name) or (release is not None and release < (5,)):
         return off(Text("多模态模型默认不启用", "off by default for multimodal models"))
-    if "transformers" in run.versions:
-        return on(_KEPT)
+    if release is not None and _OF_TRANSFORMERS.search(name):
+        shown = ".".join(str(part) for part in release)
+        return on(f"{_KEPT}, with transformers {shown}")
     return cannot_tell(
         Text(
             "多模态模型：由 transformers 版本决定（5.x 默认启用）",

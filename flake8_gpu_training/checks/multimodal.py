@@ -18,7 +18,13 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._loaders import write_call
 from flake8_gpu_training.checks._programs import calls, imports, keyword
-from flake8_gpu_training.checks._settings import TEXT_MODEL, is_on, is_text, parameter
+from flake8_gpu_training.checks._settings import (
+    TEXT_MODEL,
+    is_on,
+    is_text,
+    is_unknown,
+    parameter,
+)
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -57,7 +63,9 @@ def _not_visual(run: Run) -> Text:
 
 @of_training(alone=True)
 def _frozen_vision(run: Run) -> Judgement:
-    if not _is_visual(run):
+    if is_unknown(run) and find(run, *_TOWERS) is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if not _is_visual(run) and not (is_unknown(run) or _embeds_images(run)):
         return cannot_apply(_not_visual(run))
     setting = run.practice("freeze_vision")
     if setting.known:
@@ -69,6 +77,14 @@ def _frozen_vision(run: Run) -> Judgement:
         return off(Text("视觉编码器参与训练", "the vision encoder is trained"), setting)
     call = _freezing_call(run)
     return seen(call, "vision") if call is not None else cannot_tell(setting)
+
+
+_TOWERS = ("freeze_vit", "freeze_aligner", "vit_lr", "aligner_lr")
+"""Parameters of ms-swift that no model without a vision tower is given."""
+
+
+def _embeds_images(run: Run) -> bool:
+    return run.model.kind == "embedding" and not is_text(run)
 
 
 def _freezing_call(run: Run) -> Optional[Call]:
@@ -124,7 +140,7 @@ def _size_of_samples(run: Run) -> Judgement:
 
 
 def _is_qwen_vl(run: Run) -> bool:
-    name = (run.model.name or "").lower()
+    name = run.model.known_as.lower()
     return "qwen" in name and "vl" in name
 
 

@@ -179,11 +179,13 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
     if run.model.kind == "unknown" and run.framework != "hf_trainer":
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if not is_text(run) or next(decoder_loads_vision(run), None) is not None:
-        return off(Text("多模态训练中可选", "optional in multimodal training"), setting)
+    flat = run.practice("padding_free")
+    setting = flat if flat.explicit and not setting.explicit else setting
     obstacle = _packing_obstacle(run)
     if obstacle is not None:
         return off(obstacle, setting)
+    if not is_text(run) or next(decoder_loads_vision(run), None) is not None:
+        return off(Text("多模态训练中可选", "optional in multimodal training"), setting)
     if not may_use_flash_attention(run):
         return cannot_apply(Text("该加速卡没有 Flash Attention", "no flash attention on this card"))
     if not _takes_packing(run):

@@ -38,6 +38,7 @@ from flake8_gpu_training.checks._settings import (
     is_text,
     parameter,
 )
+from flake8_gpu_training.checks._swift import tokenises_late
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -271,18 +272,15 @@ def _swift_reading(run: Run) -> Judgement:
     if run.value("packing") is True:
         answer = off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
         return excluding(answer, Text("与 packing 互斥", "not with packing"), "lazy")
-    if not lazy.explicit and _tokenises_late(run):
+    late = tokenises_late(run)
+    if late is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if late:
         return on("lazy_tokenize=true (ms-swift's default for multimodal models)", "lazy")
     return off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
 
 
 _ONE_OF_TWO = Text("与 streaming 互斥", "not with streaming")
-
-
-def _tokenises_late(run: Run) -> bool:
-    """The default of lazy_tokenize (base_args.py, _init_lazy_tokenize)."""
-    grouped = run.value("group_by_length") is True
-    return not is_text(run) and not grouped and run.value("pretokenized") is not True
 
 
 CHECKS: tuple[Check, ...] = (

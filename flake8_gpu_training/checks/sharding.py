@@ -33,6 +33,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks._sharding_advice import how_to_shard, stage_snippet
 from flake8_gpu_training.checks._starting import NO_PROCESSES, ONE_GPU, launch
+from flake8_gpu_training.checks._swift import without_megatron
 from flake8_gpu_training.checks.base import (
     Check,
     Example,
@@ -54,6 +55,9 @@ _ONE_NODE = Text("单机训练", "the run uses one node")
 def sharding(run: Run) -> Judgement:
     """How the run splits its model's states, and whether it has to."""
     answer = _sharding(run)
+    refused = without_megatron(run)
+    if refused is not None:
+        answer = excluding(answer, refused, "megatron", "megatron-fsdp")
     if run.value("megatron") is True:
         return excluding(answer, _OWN_SPLIT, *_ZERO_VARIANTS, *_FSDP_VARIANTS, "device-map")
     processes = run.launcher.processes.value

@@ -10,6 +10,7 @@ from flake8_gpu_training.checks._judging import (
     Judge,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
@@ -22,6 +23,7 @@ from flake8_gpu_training.checks._settings import (
     algorithm,
     is_on,
     is_text,
+    is_unknown,
     parameter,
     task,
 )
@@ -33,7 +35,7 @@ from flake8_gpu_training.checks.base import (
     Judgement,
     Priority,
 )
-from flake8_gpu_training.frameworks.reading import truth
+from flake8_gpu_training.frameworks.reading import find, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -122,6 +124,16 @@ _INITIAL = _optional(
     ("pissa", "lora-ga"),
     "tuning",
 )
+
+
+def _initial(run: Run) -> Judgement:
+    answer = _INITIAL(run)
+    if text(run, "quantization_method") in (None, "none"):
+        return answer
+    why = Text("PiSSA 需要未量化的权重", "PiSSA starts from unquantized weights")
+    return excluding(answer, why, "pissa")
+
+
 _NEFTUNE = _optional(
     ("neftune_noise_alpha",),
     _is_sft,
@@ -164,7 +176,10 @@ _LAYERED_TRAINED = _optional(
 
 
 def _layered(run: Run) -> Judgement:
-    return cannot_apply(TEXT_MODEL) if is_text(run) else _LAYERED_TRAINED(run)
+    if is_unknown(run) and not _trains_vision(run) and find(run, "vit_lr", "aligner_lr") is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    told = run.model.kind != "unknown"
+    return cannot_apply(TEXT_MODEL) if told and is_text(run) else _LAYERED_TRAINED(run)
 
 
 _UNSCALED = ("rm", "ppo")  # rewards of whole answers; the trainer masks what it samples
@@ -254,7 +269,7 @@ CHECKS: tuple[Check, ...] = (
         "lora-initialisation",
         Text("LoRA 初始化", "Initialisation of LoRA"),
         Priority.LOW,
-        _swift_only(_INITIAL),
+        _swift_only(_initial),
         why="PiSSA and LoRA-GA start the adapters from the weights' or gradients' main "
         "directions, and converge in fewer steps.",
         fix="Set init_weights to pissa or lora-ga.",

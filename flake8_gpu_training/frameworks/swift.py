@@ -21,6 +21,7 @@ from flake8_gpu_training.frameworks.reading import (
     is_off,
     is_true,
     number,
+    parsed,
     practice,
     truth,
     unknown,
@@ -35,6 +36,7 @@ from flake8_gpu_training.frameworks.swift_shared import (
     is_megatron,
     padding,
     precision,
+    pretokenized,
     release,
 )
 from flake8_gpu_training.runs.model import Run
@@ -367,18 +369,19 @@ def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         note = f"{source}: dataloader_persistent_workers {keeps and count > 0}"
         found.update(by_default(run, "persistent_workers", keeps and count > 0, note))
     if "prefetch_factor" not in spelled and count is not None:
-        value = 2 if count > 0 else None
-        found.update(
-            by_default(
-                run, "prefetch_factor", value, f"{_TRAIN}: dataloader_prefetch_factor {value}"
-            )
-        )
-    cached = find(run, "cached_dataset")
-    if cached is not None:
-        found["pretokenized"] = practice("pretokenized", not is_off(cached.value), cached)
-    else:
-        found.update(by_default(run, "pretokenized", False, f"{_DATA}: no cached_dataset"))
-    return found
+        found.update(_prefetch(run, count))
+    return {**found, **pretokenized(run)}
+
+
+def _prefetch(run: Run, workers: float) -> dict[str, Setting]:
+    """2; in ms-swift 3.3 to 3.11 it was 10 (3.3.1, 3.11.3 and 3.12.0, trainers/arguments.py)."""
+    version = release(run)
+    many = (3, 3) <= parsed(version) < (3, 12)
+    value = None if workers <= 0 else 10 if many else 2
+    source = f"ms-swift {version} swift/trainers/arguments.py" if version else _TRAIN
+    return by_default(
+        run, "prefetch_factor", value, f"{source}: dataloader_prefetch_factor {value}"
+    )
 
 
 def _training(run: Run) -> dict[str, Setting]:

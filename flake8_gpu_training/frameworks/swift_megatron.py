@@ -24,6 +24,7 @@ from flake8_gpu_training.frameworks.swift_shared import (
     declared,
     padding,
     precision,
+    pretokenized,
     release,
 )
 from flake8_gpu_training.runs.model import Run
@@ -127,6 +128,7 @@ def derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_adapters(run, spelled))
     found.update(_batch(run, spelled))
     found.update(padding(spelled))
+    found.update(pretokenized(run))
     offload = find(run, "optimizer_cpu_offload")
     if offload is not None:
         value: Any = "cpu" if is_true(offload) else "none"

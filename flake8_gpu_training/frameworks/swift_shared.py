@@ -14,6 +14,7 @@ from flake8_gpu_training.frameworks.reading import (
     by_default,
     dtype,
     find,
+    is_off,
     is_true,
     practice,
     truth,
@@ -176,6 +177,15 @@ def padding(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         note = "packing turns padding_free on"
         return {"padding_free": practice("padding_free", True, packing, note)}
     return {}
+
+
+def pretokenized(run: Run) -> dict[str, Setting]:
+    """Whether ``swift export --to_cached_dataset`` made the tokens beforehand."""
+    cached = find(run, "cached_dataset")
+    if cached is not None:
+        return {"pretokenized": practice("pretokenized", not is_off(cached.value), cached)}
+    note = "ms-swift 4.6.0 swift/arguments/base_args/data_args.py: no cached_dataset"
+    return by_default(run, "pretokenized", False, note)
 
 
 def algorithm(run: Run) -> dict[str, Setting]:

@@ -738,7 +738,7 @@ class Assembly:
                 noted_in(self.reach, origins.script, command),
                 origins.job,
             ),
-            model=self._model(parts, command),
+            model=self._model(parts, command, framework),
             versions={**installed.versions, **image},
             limits=installed.limits,
             perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
@@ -903,10 +903,12 @@ class Assembly:
             return _flag_document(setting)
         return _dict_document(parts.python, setting.value, setting.text, setting.location)
 
-    def _model(self, parts: _Parts, command: Optional[Command]) -> Model:
+    def _model(self, parts: _Parts, command: Optional[Command], framework: str) -> Model:
+        from flake8_gpu_training.frameworks.swift_types import typed
         from flake8_gpu_training.runs.modelling import model_of_run
 
-        return model_of_run(parts.settings, parts.python, parts.is_open, self.reach, command)
+        model = model_of_run(parts.settings, parts.python, parts.is_open, self.reach, command)
+        return typed(model, parts.settings) if framework == "swift" else model
 
 
 def _engine_arguments(

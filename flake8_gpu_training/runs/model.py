@@ -179,6 +179,13 @@ class Model:
     """A Transformers architecture (Liger kernels may exist for it)."""
     source: str = ""
     location: Optional[Location] = None
+    family: str = ""
+    """A name of the kind that hubs give, where ``name`` tells nothing and another setting does."""
+
+    @property
+    def known_as(self) -> str:
+        """The name that says what kind of model it is, or an empty text."""
+        return self.family or self.name or ""
 
 
 class PlaceKind(enum.Enum):
