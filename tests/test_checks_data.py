@@ -286,6 +286,15 @@ def test_ms_swift_tokenises_ahead_by_default(tmp_path: Path) -> None:
     assert status(swift(tmp_path), "GPU508") is Status.ENABLED
 
 
+@pytest.mark.parametrize("flags", ["", "--lazy_tokenize true"])
+def test_when_an_unknown_model_s_samples_are_tokenised_is_not_known(
+    flags: str, tmp_path: Path
+) -> None:
+    launch = f"swift sft --model /data/stage1 --dataset a.jsonl {flags}\n"
+    (run,) = runs_of(tmp_path, {"train.sh": launch})
+    assert status(run, "GPU508") is Status.UNKNOWN
+
+
 def test_preprocessing_in_one_process_is_reported(tmp_path: Path) -> None:
     (found,) = judged(swift(tmp_path), "GPU509").findings
     assert "--dataset_num_proc 8" in found.message

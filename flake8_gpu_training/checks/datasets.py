@@ -38,6 +38,7 @@ from flake8_gpu_training.checks._settings import (
     has,
     is_on,
     is_text,
+    is_unknown,
     parameter,
 )
 from flake8_gpu_training.checks._swift import tokenises_late
@@ -168,7 +169,7 @@ def _offline(run: Run) -> Judgement:
     if held_in_memory(run):
         return cannot_apply(IN_MEMORY)
     lazy = parameter(run, "lazy_tokenize")
-    if is_on(lazy) and is_text(run):
+    if is_on(lazy) and not is_unknown(run) and is_text(run):
         return _lazy(run, lazy)
     if _streams(run) or streaming_call(run) is not None:
         return cannot_apply(_STREAMED)
@@ -190,6 +191,8 @@ def _offline(run: Run) -> Judgement:
         return cannot_apply(
             Text("图像逐样本解码与增强", "images are decoded and augmented sample by sample")
         )
+    if is_unknown(run) and tokenises_late(run) is not False:
+        return cannot_tell(Text("模型未知", "the model is not known"))
     if run.framework in ("swift", "llamafactory"):
         return on("the framework tokenises the dataset before the first step")
     if configuration_class(run) in _TRL_PREPARES and parameter(run, "dataset_kwargs").value is None:
