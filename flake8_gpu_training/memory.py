@@ -56,6 +56,8 @@ _FUSED_ATTENTION = frozenset(
 )
 _PREFERENCE = frozenset({"dpo", "orpo", "simpo", "cpo", "rm", "kto"})
 _REFERENCE = frozenset({"dpo", "kto", "grpo", "ppo"})
+# Samples that the run generates end where the longest of a group does, most at the limit.
+_GENERATED = frozenset({"grpo", "rloo"})
 _CONTEXT_GIB = 0.8  # CUDA context, cuBLAS and NCCL workspaces
 _FRAGMENTATION = 0.04
 _HEADROOM = 1.2  # high end: fragmentation and a framework's own buffers
@@ -130,7 +132,8 @@ def estimate(run: Run) -> Optional[MemoryEstimate]:
     if not limited and _fills_samples(run):
         return None  # packed up to a length that is not known
     longest = length if limited else _USUAL_LENGTH
-    sample = longest if _fills_samples(run) else min(longest, _USUAL_LENGTH)
+    is_full = _fills_samples(run) or run.value("algorithm") in _GENERATED
+    sample = longest if is_full else min(longest, _USUAL_LENGTH)
     return _estimate(run, shape, ranks, micro_batch, sample, longest, limited)
 
 
@@ -459,8 +462,18 @@ def _activations(run: Run, shape: _Shape, tokens: float) -> dict[str, float]:
         held = per_layer * shape.layers
     # BF16 logits, their FP32 copy, its log-softmax and gradient; a fused loss keeps none.
     fused = run.value("liger_kernel") is True or run.value("unsloth") is True
-    logits = 0.0 if fused or not _predicts_tokens(run) else tokens * shape.vocabulary * 14.0
+    judged = tokens * _answered(run)
+    logits = 0.0 if fused or not _predicts_tokens(run) else judged * shape.vocabulary * 14.0
     return {"activations": held / tensor / GIB, "logits": logits / tensor / GIB}
+
+
+def _answered(run: Run) -> float:
+    """Share of the tokens that have logits: those of the completion, where it is generated
+    (trl trainer/grpo_trainer.py: logits_to_keep)."""
+    answer, length = run.settings.get("max_completion_length"), run.value("max_length")
+    if run.value("algorithm") not in _GENERATED or answer is None or not _is_size(length):
+        return 1.0
+    return min(1.0, answer.value / length) if _is_size(answer.value) else 1.0
 
 
 def _predicts_tokens(run: Run) -> bool:

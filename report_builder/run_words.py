@@ -64,6 +64,10 @@ _LACKING = {
         "the maximal sequence length is not known (write it where samples are tokenised, such as "
         "`tokenizer(..., truncation=True, max_length=2048)`)",
     ),
+    "prompts": Text(
+        "提示词长度没有上限（TRL 0.26 起不再截断提示词，过长的须在数据集中滤除）",
+        "prompts have no limit (TRL 0.26 and newer cut none: filter long ones out of the dataset)",
+    ),
     "ranks": Text(
         "进程数未知（用 `--num-gpus`、`--num-nodes` 指明）",
         "the number of processes is not known (pass `--num-gpus` and `--num-nodes`)",
@@ -127,6 +131,7 @@ class RunWords:
         words = [word.text for word in run.command.words[:3]]
         if words[1:2] != ["-m"]:
             words = [word for word in words[:2] if not word.startswith("-")]
+        words = [_near(word, run) for word in words]
         shown = code(" ".join(words)) if words else self.say(_KIND[run.kind])
         return shown + self._stage(run)
 
@@ -257,7 +262,7 @@ class RunWords:
                 "没有可估算的训练运行；需根据实际硬件调整。",
                 "There is no training run to estimate; adjust to the actual hardware.",
             )
-        lengths = {} if _has_length(run) else {"max_length": "tokenizer"}
+        lengths = {} if _has_length(run) else {"max_length": _limit_of(run)}
         named = (lengths.get(name, name) for name in lacking)
         joined = self.t("；", "; ").join(self.say(_LACKING[name]) for name in named)
         return self.t(
@@ -301,9 +306,23 @@ class RunWords:
         return CapacityWords(self.lang).engine_line(run)
 
 
+def _limit_of(run: Optional[Run]) -> str:
+    """What would limit the samples of a run whose framework does not."""
+    rolls_out = run is not None and run.value("algorithm") in ("grpo", "rloo")
+    return "prompts" if rolls_out else "tokenizer"
+
+
 def _has_length(run: Optional[Run]) -> bool:
     """Whether the run's framework has a parameter for the length of samples."""
     return run is None or "max_length" in framework_of(run.framework).spellings_of(run)
+
+
+def _near(word: str, run: Run) -> str:
+    """A program without the folders of another machine: a file of the project by its path there."""
+    name = word.rpartition("/")[2]
+    if not word.startswith("/"):
+        return word
+    return next((file.path for file in run.python if file.path.endswith(f"/{name}")), name)
 
 
 def _gib(size: float) -> str:

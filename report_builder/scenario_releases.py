@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from flake8_gpu_training.frameworks.accepted import CONFIG_FLAG
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.reading import NEWEST, version_of
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
@@ -123,7 +124,7 @@ def _flags_of(engine: str, version: str) -> set[str]:
 
 def _for_trainer(run: Run, program: str) -> str:
     for before, (name, former) in _FORMER.items():
-        if version_of(run, "trl") < before:
+        if version_at_hand(run, "trl") < before:
             program = program.replace(name, former)
     if version_of(run, "transformers") == NEWEST:
         return program

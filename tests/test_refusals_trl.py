@@ -516,7 +516,7 @@ TWO = "accelerate launch --num_processes 2 train.py"
         (
             "per_device_train_batch_size=3",
             "per_device_train_batch_size=4",
-            "make num_generations (8) divide 6",
+            "make the completions of one generation (6) a multiple of num_generations (8)",
         ),
         (
             "per_device_train_batch_size=4, generation_batch_size=12, num_generations=4",
@@ -549,7 +549,7 @@ def test_a_batch(tmp_path: Path, refused: str, taken: str, instruction: str) -> 
 def test_a_batch_of_older_releases(tmp_path: Path, release: str, refused: str, taken: str) -> None:
     size = "per_device_train_batch_size=2, "
     (message,) = _launched(tmp_path / "refused", size + refused, TWO, release)
-    assert message.startswith("make num_generations")
+    assert message.startswith("make the completions of a step (")
     assert _launched(tmp_path / "taken", size + taken, TWO, release) == []
 
 

@@ -30,6 +30,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_of import engine_of, updates, vllm_mode_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
@@ -127,11 +128,20 @@ def _rollout(run: Run) -> Judgement:
         )
     if _ENGINE_LESS.search(run.model.known_as) is not None:
         return cannot_tell(Text("vLLM 对该模型支持有限", "vLLM serves parts of it"))
+    if _takes_gpus_of_its_own(run) and run.hardware.gpus in (1, None):
+        return off(
+            Text(
+                "TRL 0.16、0.17 的 vLLM 须另占 GPU；升级到 0.18 或更新的版本即可与训练同卡",
+                "TRL 0.16 and 0.17 take other GPUs for vLLM; from 0.18 on it can share the "
+                "training's",
+            ),
+            engine,
+        )
     return advise(
         run,
         "the training model itself generates the completions, which takes most of a step",
         Text("用训练模型自身生成回答", "the training model itself generates completions"),
-        Text("用 vLLM 生成（与训练同卡）", "generate with vLLM on the training GPUs"),
+        _OTHER_GPUS if _takes_gpus_of_its_own(run) else _SAME_GPUS,
         parameters=_with_vllm(run),
         at=engine,
     )
@@ -140,8 +150,27 @@ def _rollout(run: Run) -> Judgement:
 _ENGINE_LESS = re.compile(r"(?i)omni|audio|tts|got-ocr|janus")
 
 
+_SAME_GPUS = Text("用 vLLM 生成（与训练同卡）", "generate with vLLM on the training GPUs")
+_OTHER_GPUS = Text(
+    "用 vLLM 生成：留出一部分 GPU，用 trl vllm-serve 启动服务；TRL 0.18 起可与训练同卡",
+    "generate with vLLM: leave some GPUs to `trl vllm-serve`; from TRL 0.18 on it can share them",
+)
+
+
+def _takes_gpus_of_its_own(run: Run) -> bool:
+    """Whether the release only asks a server, which shares no GPU (TRL 0.16.1 and 0.17.0,
+    grpo_trainer.py: VLLMClient); the ones before take the training's where it is the only one."""
+    is_trl = run.framework == "hf_trainer"
+    return is_trl and (0, 16) <= version_at_hand(run, "trl") < _FIRST_WITH_MODES
+
+
+_FIRST_WITH_MODES = (0, 18)
+
+
 def _with_vllm(run: Run) -> dict[str, Any]:
     """The switch, and the mode unless the run speaks the dialect of before there were modes."""
+    if run.framework == "hf_trainer" and version_at_hand(run, "trl") < _FIRST_WITH_MODES:
+        return {"use_vllm": True}
     if any(run.setting(name) is not None for name in ("vllm_device", "num_infer_workers")):
         return {"use_vllm": True}
     return {"use_vllm": True, "vllm_mode": "colocate", **_asleep_from_start(run)}
@@ -150,7 +179,7 @@ def _with_vllm(run: Run) -> dict[str, Any]:
 def _asleep_from_start(run: Run) -> dict[str, Any]:
     if run.framework == "swift":
         return {"sleep_level": 1}
-    has_sleep = version_of(run, "trl") >= (0, 23)
+    has_sleep = version_at_hand(run, "trl") >= (0, 23)
     return {"vllm_enable_sleep_mode": True} if has_sleep else {}
 
 
@@ -247,7 +276,7 @@ def _sleep_trl(run: Run) -> Judgement:
     engine = _use_vllm(run)
     if not engine.known:
         return cannot_tell(engine)
-    if not is_on(engine) or version_of(run, "trl") < (0, 23):
+    if not is_on(engine) or version_at_hand(run, "trl") < (0, 23):
         return cannot_apply(_NO_ENGINE)
     name = "vllm_enable_sleep_mode"
     return _asleep(run, parameter(run, name, default=False, source=_TRL), True)

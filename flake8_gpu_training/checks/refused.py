@@ -10,7 +10,7 @@ from flake8_gpu_training.checks._written import Use, uses, value_text
 from flake8_gpu_training.checks.base import Change, Check, Example, Impact, Priority
 from flake8_gpu_training.checks.changes import write, write_in_call
 from flake8_gpu_training.facts import Location
-from flake8_gpu_training.frameworks.accepted import Part
+from flake8_gpu_training.frameworks.accepted import TITLES, Part
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.refusals import handed_on, refusals_of
 from flake8_gpu_training.frameworks.refusals.base import Options, Refusal, UndecidedError
@@ -63,7 +63,26 @@ def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> F
         mend,
         _change(run, use, rule.write(options)),
         None if is_certain else Priority.MEDIUM,
-        None if is_certain else FAILS_IF_NEWEST,
+        None if is_certain else _fails_in(rule, TITLES[part.distribution]),
+    )
+
+
+def _fails_in(rule: Refusal, title: str) -> Impact:
+    """That only some of the releases that may be installed have the rule."""
+    if rule.since and rule.until:
+        spans = Text(f"{rule.since}–{rule.until}", f"{rule.since} to {rule.until}")
+    elif rule.since:
+        spans = Text(f"{rule.since} 及更新的版本", f"{rule.since} and newer")
+    elif rule.until:
+        spans = Text(f"{rule.until} 及更早的版本", f"{rule.until} and older")
+    else:
+        return FAILS_IF_NEWEST
+    return Impact(
+        note=Text(
+            f"{title} {spans.zh}启动失败；项目未固定版本，请先确认实际安装的版本",
+            f"the run fails at start with {title} {spans.en}; no release is pinned, so look "
+            "first which one is installed",
+        )
     )
 
 

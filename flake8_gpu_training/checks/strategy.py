@@ -43,7 +43,8 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Call, Setting
-from flake8_gpu_training.frameworks.reading import find, version_of
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.reading import find
 from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -333,7 +334,7 @@ def _fused_loss_switch(run: Run, how: str) -> Optional[str]:
     """
     if run.framework == "swift":
         return "use_liger_kernel" if how == "gkd" and not is_megatron(run) else None
-    version = version_of(run, "trl")
+    version = version_at_hand(run, "trl")
     if run.framework != "hf_trainer" or how not in ("dpo", "kto") or version >= (1, 15):
         return None
     return "use_liger_kernel" if version >= (1,) else "use_liger_loss"

@@ -15,7 +15,7 @@ from flake8_gpu_training.frameworks.installable import (
     of_plugins,
     stated_beside,
 )
-from flake8_gpu_training.frameworks.reading import NEWEST, parsed
+from flake8_gpu_training.frameworks.reading import NEWEST, parsed, version_of
 from flake8_gpu_training.frameworks.tables import Table, table_of
 from flake8_gpu_training.runs.model import Run
 
@@ -60,6 +60,18 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
         return None
     chosen = (*_chosen(distribution, wanted, stated, beside), *others)
     return AtHand(table, table.versions[max(chosen)], allowed, False, (*chosen, *others))
+
+
+def version_at_hand(run: Run, distribution: str) -> tuple[int, ...]:
+    """The pinned version, else the newest of the table that the project's limits, and what it
+    pins beside, allow."""
+    version = version_of(run, distribution)
+    if version != NEWEST:
+        return version
+    told = at_hand(run, distribution)
+    if told is None or not told.allowed or told.allowed[-1] == len(told.table.versions) - 1:
+        return version
+    return parsed(told.table.versions[told.allowed[-1]])
 
 
 def required(table: Table, base: str, version: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Unknown
-from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.reading import NEWEST, parsed, version_of
 from flake8_gpu_training.runs.model import Run
 
@@ -163,17 +163,6 @@ def attention_of_named(run: Run, name: str) -> tuple[Any, str]:
     if family:
         return _of_family(family, version_at_hand(run, "transformers"))
     return "sdpa", "transformers >= 4.36: sdpa where supported"
-
-
-def version_at_hand(run: Run, distribution: str) -> tuple[int, ...]:
-    """The pinned version, else the newest of the table that the project's limits allow."""
-    version = version_of(run, distribution)
-    if version != NEWEST or distribution not in run.limits:
-        return version
-    told = at_hand(run, distribution)
-    if told is None or not told.allowed or told.allowed[-1] == len(told.table.versions) - 1:
-        return version
-    return parsed(told.table.versions[told.allowed[-1]])
 
 
 def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:

@@ -10,10 +10,11 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.frameworks import slime, swift_shared, verl
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
-from flake8_gpu_training.frameworks.reading import find, is_true, truth, version_of
+from flake8_gpu_training.frameworks.reading import find, is_true, truth
 from flake8_gpu_training.frameworks.sglang import KIND as SGLANG
 from flake8_gpu_training.frameworks.vllm import KIND as VLLM
 from flake8_gpu_training.runs.model import Run, RunKind, once_per_run
@@ -184,7 +185,7 @@ def _of_trl(run: Run) -> Optional[Engine]:
     if setting is not None:
         mode = setting.value if known(setting.value) else None
     else:  # TRL's default was "server" before its 1.0
-        mode = "colocate" if version_of(run, "trl") >= (1,) else "server"
+        mode = "colocate" if version_at_hand(run, "trl") >= (1,) else "server"
         mode = mode if "trl" in run.versions else None
     return _sampling(run, "trl", mode)
 

@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Origin, PythonFile, Setting, Unknown, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.attention_defaults import attention_of_named
 from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
@@ -255,7 +256,7 @@ def _dialect(run: Run) -> Mapping[str, Spelling]:
 
 def _trl(run: Run, name: str) -> dict[str, Spelling]:
     """What TRL's class has beyond, and other than, TrainingArguments."""
-    version = version_of(run, "trl")
+    version = version_at_hand(run, "trl")
     algorithm = _TRL_CONFIGS[name]
     found: dict[str, Spelling] = {
         "preprocessing_workers": Spelling(
@@ -292,7 +293,7 @@ def _trl(run: Run, name: str) -> dict[str, Spelling]:
 
 def _has_new_defaults(run: Run, name: str) -> bool:
     """bf16 by default and ``logging_steps`` 10: from TRL 0.19, RLOO and PPO later."""
-    version = version_of(run, "trl")
+    version = version_at_hand(run, "trl")
     if name == "PPOConfig":
         return version >= (1,)
     return version >= ((0, 22) if name == "RLOOConfig" else (0, 19))
@@ -569,13 +570,14 @@ def _checkpointing(
     launched = practices_of_run(run).get("gradient_checkpointing")
     if launched is not None and is_true(launched):
         result["gradient_checkpointing"] = launched
-    if whole is None or not whole.known or not whole.value:
+    if whole is None or not whole.known or not whole.value or not whole.explicit:
         own = find(run, *_OWN_SWITCHES)
         if own is not None and not result and (whole is None or not whole.explicit):
             value = truth(own.value) if known(own.value) else own.value
             return {"gradient_checkpointing": practice("gradient_checkpointing", value, own)}
         called = _enabling_call(run)
-        if called is not None and not result:
+        is_default = whole is not None and whole.known and bool(whole.value)
+        if called is not None and not result and not (is_default and called.conditions):
             depends = "it depends on a branch"
             value = Unknown(depends, (True,)) if called.conditions else True
             result["gradient_checkpointing"] = _from_call("gradient_checkpointing", value, called)
@@ -797,6 +799,8 @@ def _algorithm(run: Run) -> dict[str, Setting]:
             name or "parameters of GRPOConfig",
         )
     }
+    if algorithm in _GROUPED:
+        found.update(_rolled_out(run))
     if algorithm in _ROLLS_OUT:
         engine = find(run, "use_vllm")
         if engine is None:
@@ -807,6 +811,33 @@ def _algorithm(run: Run) -> dict[str, Setting]:
                 value = "vllm" if truth(value) else "none"
             found["rollout_engine"] = practice("rollout_engine", value, engine)
     return found
+
+
+_GROUPED = ("grpo", "rloo")
+# trl 0.14.0 to 1.16.0 trainer/grpo_config.py, rloo_config.py.
+_PROMPTS_UNCUT = (0, 26)
+_LONGER_ANSWERS = (1, 10)
+
+
+def _rolled_out(run: Run) -> dict[str, Setting]:
+    """The length of a prompt with its completion, each of which has a limit of its own."""
+    prompt, answer = find(run, "max_prompt_length"), find(run, "max_completion_length")
+    if run.is_open and (prompt is None or answer is None):
+        return {}
+    version = version_at_hand(run, "trl")
+    limit: Any = prompt.value if prompt is not None else None
+    if prompt is None and version < _PROMPTS_UNCUT:
+        limit = 512
+    longest: Any = 512 if version >= _LONGER_ANSWERS else 256
+    longest = answer.value if answer is not None else longest
+    if limit is None:
+        reason = "TRL cuts no prompts"
+        return {"max_length": unknown("max_length", reason)}
+    for value, setting in ((limit, prompt), (longest, answer)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            return {"max_length": practice("max_length", Unknown("not a number"), setting)}
+    note = f"max_prompt_length {limit} + max_completion_length {longest}"
+    return {"max_length": practice("max_length", limit + longest, prompt or answer, note)}
 
 
 def _beside_plain_arguments(run: Run) -> dict[str, Setting]:

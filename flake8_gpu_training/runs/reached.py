@@ -51,8 +51,18 @@ class _Definition:
     bases: Optional[tuple[str, ...]] = None
     """Last names of the bases of a class; None of a function."""
     is_registered: bool = False
-    mentions: set[str] = field(default_factory=set)
+    mentions: _Mentions = field(default_factory=lambda: _Mentions())
     is_reached: bool = False
+
+
+@dataclass
+class _Mentions:
+    """Names in a piece of code. ``bare``: those that stand alone, which mean what the file itself
+    defines under them; ``leads``: those definitions."""
+
+    names: set[str] = field(default_factory=set)
+    bare: set[str] = field(default_factory=set)
+    leads: list[_Definition] = field(default_factory=list)
 
 
 @dataclass
@@ -60,9 +70,11 @@ class Outline:
     """The definitions of a file, and the names that its module level mentions."""
 
     definitions: list[_Definition] = field(default_factory=list)
-    mentions: set[str] = field(default_factory=set)
-    as_script: set[str] = field(default_factory=set)
+    mentions: _Mentions = field(default_factory=_Mentions)
+    as_script: _Mentions = field(default_factory=_Mentions)
     """Names mentioned only where the file is run as a script."""
+    imported: set[str] = field(default_factory=set)
+    """Names under which something else is imported."""
     rebound: set[str] = field(default_factory=set)
     """Attributes (``args.x``) that become what only running the code tells."""
     lent: frozenset[int] = frozenset()
@@ -79,14 +91,32 @@ def outline_of(tree: ast.Module) -> Outline:
     for statement in tree.body:
         is_guard = isinstance(statement, ast.If) and "__name__" in set(_names(statement.test))
         reader.read(statement, None, outline.as_script if is_guard else outline.mentions)
+    _settle(outline)
     return outline
+
+
+def _settle(outline: Outline) -> None:
+    """Tell the names that stand alone and are the file's own from those of other files."""
+    own: dict[str, list[_Definition]] = {}
+    for definition in outline.definitions:
+        own.setdefault(definition.name, []).append(definition)
+    for name, found in list(own.items()):
+        if name in outline.imported or any(one.parent is not None for one in found):
+            del own[name]
+    of_definitions = (one.mentions for one in outline.definitions)
+    for mentions in (outline.mentions, outline.as_script, *of_definitions):
+        for name in mentions.bare:
+            if name in own:
+                mentions.leads.extend(own[name])
+            else:
+                mentions.names.add(name)
 
 
 class _Reader:
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
 
-    def read(self, node: ast.AST, owner: Optional[_Definition], mentions: set[str]) -> None:
+    def read(self, node: ast.AST, owner: Optional[_Definition], mentions: _Mentions) -> None:
         waiting: list[ast.AST] = [node]
         while waiting:
             item = waiting.pop()
@@ -106,7 +136,7 @@ class _Reader:
                     elif isinstance(child, ast.AST) and type(child) not in _EMPTY:
                         waiting.append(child)
 
-    def _define(self, node: _Def, owner: Optional[_Definition], mentions: set[str]) -> None:
+    def _define(self, node: _Def, owner: Optional[_Definition], mentions: _Mentions) -> None:
         decorators = [_last(item) for item in node.decorator_list]
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         made = _Definition(node.name, first, node.end_lineno or node.lineno, owner)
@@ -116,22 +146,24 @@ class _Reader:
             self.read(item, owner, mentions)
         if isinstance(node, ast.ClassDef):
             made.bases = tuple(_last(base) for base in node.bases)
-            made.mentions.update(made.bases)
+            made.mentions.names.update(made.bases)
         else:
             self.read(node.args, owner, mentions)
         for statement in node.body:
             self.read(statement, made, made.mentions)
 
-    def _mention(self, node: ast.AST, mentions: set[str]) -> None:
+    def _mention(self, node: ast.AST, mentions: _Mentions) -> None:
         if isinstance(node, ast.Name):
-            mentions.add(node.id)
+            mentions.bare.add(node.id)
         elif isinstance(node, ast.Attribute):
-            mentions.add(node.attr)
+            mentions.names.add(node.attr)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             if len(node.value) <= _LIMIT:
-                mentions.update(node.value.replace(":", ".").split("."))
+                mentions.names.update(node.value.replace(":", ".").split("."))
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            mentions.update(item.name.rpartition(".")[2] for item in node.names if item.asname)
+            renamed = (item.name.rpartition(".")[2] for item in node.names if item.asname)
+            mentions.names.update(renamed)
+            self.outline.imported.update(item.asname or item.name for item in node.names)
         elif isinstance(node, ast.Call):
             builtin = isinstance(node.func, ast.Name) and node.func.id in _BUILTINS_BY_TEXT
             self.outline.is_by_text |= builtin or _last(node.func) in _BY_TEXT
@@ -249,15 +281,16 @@ def without_unreached(
     """
     if any(outline.is_by_text for outline in outlines.values()):
         return tuple(files)
-    names = set(roots) | outlines[files[0].path].as_script
-    for outline in outlines.values():
-        names |= outline.mentions
-    _spread(outlines, names)
+    mentioned = [outlines[files[0].path].as_script]
+    mentioned += (outline.mentions for outline in outlines.values())
+    names = set(roots).union(*(one.names for one in mentioned))
+    led = {id(one) for each in mentioned for one in each.leads}
+    _spread(outlines, names, led)
     return tuple(_stripped(file, outlines[file.path]) for file in files)
 
 
-def _spread(outlines: Mapping[str, Outline], names: set[str]) -> None:
-    """Mark what ``names`` lead to, and what those mention in turn."""
+def _spread(outlines: Mapping[str, Outline], names: set[str], led: set[int]) -> None:
+    """Mark what ``names`` and the definitions in ``led`` lead to, and what those do in turn."""
     waiting = [d for outline in outlines.values() for d in outline.definitions]
     for definition in waiting:
         definition.is_reached = False
@@ -266,9 +299,10 @@ def _spread(outlines: Mapping[str, Outline], names: set[str]) -> None:
     while grows:
         left: list[_Definition] = []
         for definition in waiting:
-            if _is_reached(definition, names, classes):
+            if id(definition) in led or _is_reached(definition, names, classes):
                 definition.is_reached = True
-                names |= definition.mentions
+                names |= definition.mentions.names
+                led.update(id(one) for one in definition.mentions.leads)
             else:
                 left.append(definition)
         grows = len(left) < len(waiting)

@@ -135,11 +135,13 @@ _BATCHES = (
         ("num_generations", "generation_batch_size", "per_device_train_batch_size"),
         _splits_groups,
         Text(
-            "让 num_generations（{num_generations}）整除 {generated}",
-            "make num_generations ({num_generations}) divide {generated}",
+            "让一次生成的条数（{generated}）是 num_generations（{num_generations}）的倍数：增大"
+            " per_device_train_batch_size，或减小 num_generations",
+            "make the completions of one generation ({generated}) a multiple of num_generations "
+            "({num_generations}), by a larger per_device_train_batch_size or fewer generations",
         ),
         Text(
-            "一次生成 {generated} 条，应是完整的组",
+            "一次生成 {generated} 条，不是完整的组",
             "{generated} completions are generated at a time, which have to be whole groups",
         ),
         figures=lambda options: {"generated": _generated(options)},
@@ -170,11 +172,14 @@ _BATCHES = (
         ("num_generations", "per_device_train_batch_size"),
         _splits_older_groups,
         Text(
-            "让 num_generations（{num_generations}）整除 {batch}，且不小于 2",
-            "make num_generations ({num_generations}) 2 or more and a divisor of {batch}",
+            "让每步条数（{batch}）是 num_generations（{num_generations}，至少为 2）的倍数：增大"
+            " per_device_train_batch_size，或减小 num_generations",
+            "make the completions of a step ({batch}) a multiple of num_generations "
+            "({num_generations}, at least 2), by a larger per_device_train_batch_size or fewer "
+            "generations",
         ),
         Text(
-            "每步 {batch} 条，应是完整的组",
+            "每步 {batch} 条，不是完整的组",
             "a step has {batch} completions, which have to be whole groups",
         ),
         figures=lambda options: {"batch": _older_batch(options)},

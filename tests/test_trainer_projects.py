@@ -1,0 +1,129 @@
+"""What public projects of Transformers' Trainer and TRL do, and what is told of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checks_support import findings, runs_of
+
+from flake8_gpu_training.memory import estimate
+from flake8_gpu_training.runs.model import Run
+from report_builder.run_words import RunWords
+
+GRPO = """\
+from transformers import AutoModelForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+
+def main():
+    model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-3B-Instruct")
+    {enable}
+    args = GRPOConfig(output_dir="out", per_device_train_batch_size=8{more})
+    GRPOTrainer(model=model, reward_funcs=len, args=args, train_dataset=[]).train()
+
+
+if __name__ == "__main__":
+    main()
+"""
+OLD, NEW = "transformers==4.48.3\n", "trl==1.16.0\n"
+SHARED = GRPO.format(enable="pass", more=", num_generations=3") + "\n\ndef extract(text): ...\n"
+
+
+def _run(root: Path, requirements: str, more: str = "", enable: str = "pass") -> Run:
+    files = {
+        "train.py": GRPO.format(more=more, enable=enable),
+        "run.sh": "CUDA_VISIBLE_DEVICES=0 python train.py\n",
+        "requirements.txt": requirements,
+    }
+    (run,) = runs_of(root, files)
+    return run
+
+
+def test_main_of_an_imported_script_is_not_that_of_the_script_which_runs(tmp_path: Path) -> None:
+    files = {
+        "base.py": SHARED,
+        "train.py": "from base import extract\n"
+        + GRPO.format(enable="extract('')", more=", num_generations=5"),
+        "run.sh": "python train.py\n",
+        "requirements.txt": NEW,
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert [f.location.path for f in findings((run,), "GPU024")] == ["train.py"]
+
+
+def test_main_of_an_imported_script_that_is_called_is_reached(tmp_path: Path) -> None:
+    files = {
+        "base.py": SHARED,
+        "train.py": "import base\n\nbase.main()\n",
+        "run.sh": "python train.py\n",
+        "requirements.txt": NEW,
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert [f.location.path for f in findings((run,), "GPU024")] == ["base.py"]
+
+
+@pytest.mark.parametrize(
+    ("requirements", "more", "length"),
+    [
+        (OLD, "", 768),
+        (OLD, ", max_prompt_length=1536, max_completion_length=512", 2048),
+        (OLD, ", max_prompt_length=None", None),
+        ("trl==0.24.0\n", ", max_completion_length=1024", 1536),
+        (NEW, "", None),
+        (NEW, ", max_completion_length=1024", None),
+    ],
+)
+def test_a_prompt_and_its_completion_have_limits_of_their_own(
+    tmp_path: Path, requirements: str, more: str, length: int | None
+) -> None:
+    run = _run(tmp_path, requirements, more)
+    assert run.value("max_length") == length
+    told = RunWords("en").no_memory(run)
+    assert ("prompts have no limit" in told) == (length is None)
+
+
+def test_only_completions_have_logits(tmp_path: Path) -> None:
+    more = ", max_prompt_length=1536, max_completion_length={}"
+    short = estimate(_run(tmp_path / "short", OLD, more.format(512)))
+    long = estimate(_run(tmp_path / "long", OLD, more.format(1024)))
+    assert short is not None
+    assert long is not None
+    assert long.parts["logits"] == pytest.approx(2 * short.parts["logits"])
+    assert short.sample_length == short.max_length == 2048
+
+
+def test_the_release_of_trl_follows_from_that_of_transformers(tmp_path: Path) -> None:
+    assert _run(tmp_path / "old", OLD).value("gradient_checkpointing") is False
+    assert _run(tmp_path / "new", NEW).value("gradient_checkpointing") is True
+
+
+def test_a_call_that_recomputes_activations_is_better_evidence_than_a_default(
+    tmp_path: Path,
+) -> None:
+    run = _run(tmp_path, NEW, enable="model.gradient_checkpointing_enable()")
+    setting = run.practice("gradient_checkpointing")
+    assert setting.value is True
+    assert setting.location is not None
+
+
+@pytest.mark.parametrize(
+    ("requirements", "written"),
+    [(OLD, ""), ("trl==0.15.2\n", "use_vllm=True"), (NEW, 'vllm_mode="colocate"')],
+)
+def test_vllm_is_advised_as_the_release_takes_it(
+    tmp_path: Path, requirements: str, written: str
+) -> None:
+    found = findings((_run(tmp_path, requirements),), "GPU901")
+    texts = [f.change.text for f in found if f.change is not None]
+    assert bool(texts) == bool(written)
+    assert all(written in text for text in texts)
+
+
+def test_a_program_on_another_machine_is_named_by_its_place_in_the_project(tmp_path: Path) -> None:
+    files = {
+        "src/train.py": GRPO.format(enable="pass", more=""),
+        "run.sh": "/home/me/env/bin/python /home/me/project/src/train.py\n",
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert RunWords("en").mode_of(run) == "`python src/train.py`"
