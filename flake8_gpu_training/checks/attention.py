@@ -54,7 +54,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting
-from flake8_gpu_training.frameworks.attention_defaults import version_at_hand
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.transformers import BY_NAME
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run

@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Argument, Call, Condition, Origin, Setting, Unknown, known
-from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.at_hand import at_hand, version_at_hand
 from flake8_gpu_training.frameworks.attention_defaults import (
     FIRST_CHOICE,
     default_attention,
-    version_at_hand,
 )
 from flake8_gpu_training.frameworks.frozen import frozen
 from flake8_gpu_training.frameworks.kernels import other_attention
