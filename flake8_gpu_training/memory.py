@@ -279,13 +279,16 @@ def _adapter_parameters(shape: _Shape, rank: int) -> float:
     return rank * shape.layers * (attention + feed_forward)
 
 
-def _intermediate(shape: _Shape) -> float:
-    """Width of a gated feed-forward block; from what a layer has left for it if not known."""
-    if shape.intermediate is not None:
+def _intermediate(shape: _Shape, active: Optional[int] = None) -> float:
+    """Width of a gated feed-forward block; from what a layer has left for it if not known.
+
+    ``active``: parameters that a token of a mixture takes, for the width of its experts together.
+    """
+    if shape.intermediate is not None and active is None:
         return shape.intermediate
     key = shape.hidden / shape.heads * shape.kv_heads
     attention = 2 * shape.hidden**2 + 2 * shape.hidden * key
-    body = shape.parameters - 2 * shape.vocabulary * shape.hidden
+    body = (active or shape.parameters) - 2 * shape.vocabulary * shape.hidden
     return max(shape.hidden, (body / shape.layers - attention) / (3 * shape.hidden))
 
 
@@ -452,7 +455,7 @@ def _tokens(run: Run, micro_batch: int, length: int) -> float:
 def _activations(run: Run, shape: _Shape, tokens: float) -> dict[str, float]:
     """Activations and logits of one micro-batch of ``tokens``, on one GPU."""
     tensor = _degree(run, "tensor_parallel")
-    per_layer = 34.0 * tokens * shape.hidden
+    per_layer = _layer_bytes(run, shape) * tokens
     if run.value("attention") not in _FUSED_ATTENTION:
         length = min(tokens, run.value("max_length", tokens))
         per_layer += 5.0 * shape.heads * length * tokens
@@ -474,6 +477,42 @@ def _answered(run: Run) -> float:
     if run.value("algorithm") not in _GENERATED or answer is None or not _is_size(length):
         return 1.0
     return min(1.0, answer.value / length) if _is_size(answer.value) else 1.0
+
+
+def _layer_bytes(run: Run, shape: _Shape) -> float:
+    """Bytes that a layer keeps of a token for its backward pass, attention's scores aside.
+
+    For a gated block, in 16 bits: both norms (an FP32 copy of the input, and the normalized
+    one), their outputs, query and attention's output are 20 hidden sizes, key and value 4 of
+    their width, gate, its activation, up and their product 8 of the feed-forward's. Fused
+    kernels (Liger, Unsloth, Megatron's) keep inputs and compute the rest again. Counted
+    with ``torch.autograd.graph.saved_tensors_hooks`` on Transformers 5.24's Llama, Qwen2 and
+    PEFT 0.19; fused ones after liger-kernel 0.8.5 (ops/rms_norm.py, ops/swiglu.py).
+    """
+    active = run.model.active_parameters if run.model.is_moe else None
+    hidden, wide = shape.hidden, _intermediate(shape, active)
+    key = shape.hidden / shape.heads * shape.kv_heads
+    fused = any(run.value(name) is True for name in ("liger_kernel", "unsloth", "megatron"))
+    if fused:
+        kept = 12.0 * hidden + 4.0 * key + 6.0 * wide
+    elif run.value("precision") == "fp32":
+        return 32.0 * hidden + 8.0 * key + 16.0 * wide
+    else:
+        kept = 20.0 * hidden + 4.0 * key + 8.0 * wide
+    if run.value("tuning", "full") not in ("full", "pt"):
+        # Dropout before an adapter keeps its result and a mask of bytes, of every linear's input.
+        dropped = 3.0 * (6.0 * hidden + wide) if _drops_out(run) else 0.0
+        return kept + 4.0 * hidden + dropped
+    # Autocast casts FP32 activations and keeps both.
+    return kept + (10.0 * hidden if _bytes_per_parameter(run) == _AUTOCAST else 0.0)
+
+
+def _drops_out(run: Run) -> bool:
+    """Whether adapters see dropped-out inputs: ms-swift's default is 0.05, PEFT's 0."""
+    setting = run.settings.get("lora_dropout")
+    if setting is None:
+        return run.framework == "swift" and run.value("megatron") is not True
+    return isinstance(setting.value, float) and setting.value > 0
 
 
 def _predicts_tokens(run: Run) -> bool:

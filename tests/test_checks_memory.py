@@ -208,7 +208,7 @@ _OFFLOADED = """\
 def _offloaded(gpu: str) -> dict[str, str]:
     command = (
         "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B-Instruct --tuner_type lora "
-        "--gradient_checkpointing false --max_length 4096 --deepspeed ds.json --dataset d.jsonl\n"
+        "--gradient_checkpointing false --max_length 2048 --deepspeed ds.json --dataset d.jsonl\n"
     )
     return {"train.sh": f"#!/bin/bash\n# 4 * {gpu}\n{command}", "ds.json": _OFFLOADED}
 

@@ -101,9 +101,10 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run) or size is None or size < 1:
         return off(Text("模型较小或未知，未启用激活重计算", "off; the model is small or unknown"))
-    if length is not None and length < _LONG and (size < _LARGE_BILLIONS or setting.explicit):
-        return off(Text("序列短，无需激活重计算", "short sequences, not needed"), setting)
     held = estimate(run)
+    short = length is not None and length < _LONG
+    if short and (size < _LARGE_BILLIONS or setting.explicit) and not _overflows(run, held):
+        return off(Text("序列短，无需激活重计算", "short sequences, not needed"), setting)
     if held is not None and held.fits is True and (not run.hardware.weak or _has_room(run, held)):
         return off(Text("不重计算也放得下", "the activations fit as they are"), setting)
     if run.value("megatron") is True and not setting.explicit and not _is_short(held):
@@ -142,6 +143,14 @@ def _has_room(run: Run, held: MemoryEstimate) -> bool:
     """Whether even the worst case leaves room: true also of a GPU that only a comment names."""
     memory = memory_gib(run)
     return memory is not None and held.high <= _ROOM * memory
+
+
+def _overflows(run: Run, held: Optional[MemoryEstimate]) -> bool:
+    """Whether samples as long as allowed take more than the GPU has."""
+    memory = memory_gib(run)
+    if held is None or held.full_total is None or memory is None:
+        return False
+    return held.full_total > memory
 
 
 def _is_short(held: Optional[MemoryEstimate]) -> bool:
