@@ -487,7 +487,7 @@ def _layer_bytes(run: Run, shape: _Shape) -> float:
     their width, gate, its activation, up and their product 8 of the feed-forward's. Fused
     kernels (Liger, Unsloth, Megatron's) keep inputs and compute the rest again. Counted
     with ``torch.autograd.graph.saved_tensors_hooks`` on Transformers 5.24's Llama, Qwen2 and
-    PEFT 0.19; fused ones after liger-kernel 0.8.5 (ops/rms_norm.py, ops/swiglu.py).
+    PEFT 0.21; fused ones after liger-kernel 0.8.5 (ops/rms_norm.py, ops/swiglu.py).
     """
     active = run.model.active_parameters if run.model.is_moe else None
     hidden, wide = shape.hidden, _intermediate(shape, active)
