@@ -10,7 +10,7 @@ Counts are those their authors publish; only what is trained counts, not text en
 * Wan: wan/configs/*.py and README of Wan-Video/Wan2.2 (two experts of 14B, 27B in all, one of
   them at work in a step); FLUX.1: src/flux/util.py of black-forest-labs/flux, 12B: its page;
 * Qwen-Image: its technical page; Z-Image: its paper (arXiv 2511.22699, 6.15B in 30 layers);
-* GOT-OCR2.0: its paper (arXiv 2409.01704);
+* GOT-OCR2.0, Emu3: their papers (arXiv 2409.01704, 2409.18869);
 * HunyuanVideo, Stable Diffusion 1.5 (U-Net) and 3.5 medium, FLUX.2: their authors' announcements.
 """
 
@@ -104,6 +104,7 @@ _ROWS: tuple[tuple[str, Published], ...] = (
     (r"z-image(-turbo|-edit)?", Published(6_150, 30)),
     (r"hunyuanvideo(-i2v)?|hunyuan-video", Published(13_000)),
     (r"got-ocr-?2[._]0", Published(580)),
+    (r"emu3-(?:gen|chat|stage1)", Published(8_000)),
     (r"stable-diffusion-v1-[45]", Published(860)),
     (r"stable-diffusion-3\.5-medium", Published(2_500)),
 )

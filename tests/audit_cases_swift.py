@@ -165,6 +165,13 @@ CASES = (
     # B precision
     Case("bf16", ON, BF16),
     Case("bf16", ON, {"bf16": True}),
+    Case("bf16", ON, {"model": "/data/models/Qwen3-VL-8B-Instruct"}),
+    Case("bf16", ON, {"model": "/data/stage1", "model_type": "qwen2_5_vl"}),
+    Case("bf16", ON, {"model": "Qwen/Qwen3-Embedding-8B", "task_type": "embedding"}),
+    Case("bf16", UNKNOWN, {"model": "BAAI/bge-m3", "task_type": "embedding"}),
+    Case("bf16", UNKNOWN, {"model": "/data/stage1"}),
+    Case("layered-learning-rate", NA, {"model": "/data/stage1"}, command=INFER),
+    Case("vllm-rollout", OFF, {**GRPO, "model": "stepfun-ai/GOT-OCR2_0"}, EIGHT, (), RLHF),
     Case("bf16", ADVISED, {"torch_dtype": "float32", "fp16": False}),
     Case("bf16", OFF, {"torch_dtype": "float16"}),
     Case("bf16", NA, {"torch_dtype": "float16"}, ONE, (V100,)),

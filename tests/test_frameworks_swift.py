@@ -272,3 +272,24 @@ def test_batches_that_workers_prefetch(version: str, factor: int) -> None:
 def test_nothing_is_prefetched_without_workers() -> None:
     run = run_of("swift", "swift sft --model m", dataloader_num_workers=0)
     assert profile(run)["prefetch_factor"].value is None
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "bf16"),
+        ("/data/Qwen3-8B", "bf16"),
+        ("Qwen/Qwen2.5-7B-Instruct-AWQ", None),
+        ("Qwen/Qwen2-7B", None),
+        ("meta-llama/Llama-2-7b-hf", None),
+    ],
+)
+def test_precision_of_checkpoints_that_are_all_of_one(name: str, precision: Any) -> None:
+    run = run_of("swift", "swift sft")
+    run = dataclasses.replace(run, model=dataclasses.replace(run.model, name=name))
+    assert run_value(run, "precision") == precision
+
+
+def run_value(run: Run, name: str) -> Any:
+    setting = profile(run)[name]
+    return setting.value if setting.known else None

@@ -126,6 +126,8 @@ def _rollout(run: Run) -> Judgement:
             ),
             engine,
         )
+    if _UNSERVED.search(run.model.known_as) is not None:
+        return off(Text("vLLM 不支持该模型", "vLLM does not serve this model"), engine)
     if _ENGINE_LESS.search(run.model.known_as) is not None:
         return cannot_tell(Text("vLLM 对该模型支持有限", "vLLM serves parts of it"))
     if _takes_gpus_of_its_own(run) and run.hardware.gpus in (1, None):
@@ -147,7 +149,9 @@ def _rollout(run: Run) -> Judgement:
     )
 
 
-_ENGINE_LESS = re.compile(r"(?i)omni|audio|tts|got-ocr|janus")
+_ENGINE_LESS = re.compile(r"(?i)omni|audio|tts|janus")
+# No architecture of it in the registries of vLLM 0.5.5 to 0.33.0.
+_UNSERVED = re.compile(r"(?i)got-ocr")
 
 
 _SAME_GPUS = Text("用 vLLM 生成（与训练同卡）", "generate with vLLM on the training GPUs")

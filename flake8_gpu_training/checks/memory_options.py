@@ -159,8 +159,9 @@ _NOT_KEPT = re.compile(
 
 def _transformers_at_hand(run: Run) -> Optional[tuple[int, ...]]:
     """The release of transformers that the run's release of ms-swift gets, or None."""
-    if "transformers" in run.unreleased:
-        return None
+    stated = version_of(run, "transformers")
+    if stated < (5,) or "transformers" in run.unreleased:
+        return stated if stated < (5,) else None
     state = at_hand(run, "ms-swift")
     if state is None:
         return (4,) if version_of(run, "ms-swift") < (4,) else None

@@ -175,6 +175,7 @@ _LAYERED_TRAINED = _optional(
 )
 
 
+@of_training(alone=True)
 def _layered(run: Run) -> Judgement:
     if is_unknown(run) and not _trains_vision(run) and find(run, "vit_lr", "aligner_lr") is None:
         return cannot_tell(Text("模型未知", "the model is not known"))

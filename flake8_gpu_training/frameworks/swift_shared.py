@@ -21,6 +21,7 @@ from flake8_gpu_training.frameworks.reading import (
     unknown,
 )
 from flake8_gpu_training.frameworks.tables import Parameter, Table, table_of
+from flake8_gpu_training.models import last_part
 from flake8_gpu_training.runs.model import PlaceKind, Run, once_per_run
 
 DTYPE: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
@@ -149,6 +150,12 @@ def _table() -> Table:
 # --- practices ----------------------------------------------------------------------------
 
 
+# Families whose checkpoints' config.json all say bfloat16, which ms-swift takes where torch_dtype
+# is not written (model_args.py, _init_torch_dtype).
+_BF16_WEIGHTS = re.compile(r"qwen-?(?:2\.5|3)(?![0-9.])")
+_QUANTIZED = re.compile(r"awq|gptq|int[48]|fp8|nvfp4|bnb|[48]bit|gguf|mlx")
+
+
 def precision(run: Run) -> dict[str, Setting]:
     """``bf16``/``fp16`` when written, else what ``torch_dtype`` makes of them."""
     for name, value in (("bf16", "bf16"), ("fp16", "fp16")):
@@ -157,6 +164,10 @@ def precision(run: Run) -> dict[str, Setting]:
             return {"precision": practice("precision", value, setting)}
     setting = find(run, "torch_dtype", "dtype")
     if setting is None or (known(setting.value) and dtype(setting.value) is None):
+        name = last_part(run.model.known_as)
+        if setting is None and _BF16_WEIGHTS.match(name) and not _QUANTIZED.search(name):
+            note = f"torch_dtype of {name}'s config.json: bfloat16"
+            return by_default(run, "precision", "bf16", note)
         reason = "ms-swift takes bf16 or fp16 from the model's configuration"
         return {"precision": unknown("precision", reason, "bf16", "fp16")}
     if not known(setting.value):
