@@ -366,3 +366,18 @@ def test_padding_that_is_written_is_shown_with_what_it_does_not_go_with(tmp_path
     item = items_of(audited(tmp_path, by_flags(case)))["padding-free"]
     assert item.current.en == "not with group_by_length"
     assert "padding_free" in item.evidence[0].text
+
+
+def test_the_initialization_that_is_written_is_shown(tmp_path: Path) -> None:
+    case = Case("pissa", OFF, {"init_weights": "olora"})
+    item = items_of(audited(tmp_path, by_flags(case)))["pissa"]
+    assert (item.status, item.current.en) == (
+        OFF,
+        "init_weights=olora (PiSSA, LoRA-GA optional)",
+    )
+
+
+def test_megatron_is_not_told_that_megatron_has_fp8(tmp_path: Path) -> None:
+    case = Case("fp8-training", OFF, BF16, EIGHT, ("gres=gpu:a100-80g:8",), MEGATRON)
+    item = items_of(audited(tmp_path, by_flags(case)))["fp8-training"]
+    assert "megatron sft" not in item.current.en

@@ -249,7 +249,7 @@ def takes_flash_attention(run: Run, version: int) -> Optional[bool]:
 # _supports_flash_attn and _compatible_flash_implementations.
 _NO_FLASH_CODE = re.compile(
     r"(?i)chatglm|baichuan|(?:^|/)qwen-|bloom|(?:^|/)mpt-|(?:^|/)(?:m|flan-|long-)?t5|codegen|"
-    r"(?:^|/)internlm-|janus|got-ocr|deepseek-ocr|xlnet|gpt-oss|llama-?4-|"
+    r"(?:^|/)internlm-|janus|got-ocr.*-hf|deepseek-ocr|xlnet|gpt-oss|llama-?4-|"
     r"llama-3\.2-(?:11|90)b|paligemma|gemma-3-(?:4|12|27)b|gemma-4"
 )
 

@@ -133,18 +133,27 @@ def _attention(run: Run) -> Judgement:
         few = Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do")
         return _will_do(run, setting, written, few)
     if has_no_flash_code(run):
-        return off(Text("该模型的代码没有 Flash Attention", "the model's code has none"), setting)
+        none = Text("该模型的代码没有 Flash Attention", "the model's code has none")
+        best = _SDPA_AT_MOST.search(run.model.known_as) is not None
+        return _will_do(run, setting, written, none) if best else off(none, setting)
     if not setting.explicit and _loader_is_missing(run) and not _loads_by_name(run, setting):
         return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
     is_of_hub = run.framework in ("hf_trainer", "generic")
     if is_of_hub and version_at_hand(run, "transformers")[:2] < _HAS_FLASH:
         return off(Text("该版本的 Transformers 没有 FlashAttention", "Transformers is too old"))
     if _keeps_its_attention(run, written):
-        return off(Text("该模型建议或只需当前实现", "as this model needs it"), setting)
+        needed = Text("该模型建议或只需当前实现", "as this model needs it")
+        return _will_do(run, setting, written, needed)
     answer = _advise_flash(run, setting, written or "sdpa")
     if run.framework == "swift" and _packs(run):
         return replace(answer, findings=())  # GPU016 says it: the run would not start
     return answer
+
+
+# _supports_sdpa, and no flash attention, in transformers 5.24, models/*/modeling_*.py.
+_SDPA_AT_MOST = re.compile(
+    r"(?i)gemma-3-(?:4|12|27)b|gemma-4|paligemma|llama-?4-|llama-3\.2-(?:11|90)b"
+)
 
 
 def _unmasked_product(run: Run) -> Optional[Call]:

@@ -144,8 +144,8 @@ _KEPT = "use_logits_to_keep=true (ms-swift 3.12.6 and 4.6.0, trainers/mixin.py)"
 
 
 # Multimodal classes of transformers 5.24 whose forward takes logits_to_keep, by how their
-# checkpoints are named; classes without it, and models for which ms-swift 4.6.0 asks for
-# transformers before 5 (``requires`` in swift/model/models), which have it off.
+# checkpoints are named; classes without it (GOT's own too), and models for which ms-swift 4.6.0
+# asks for transformers before 5 (``requires`` in swift/model/models), which have it off.
 _OF_TRANSFORMERS = re.compile(
     r"(?i)qwen-?2(?:\.5)?-vl|qwen-?3-vl|qwen-?3\.[5-9]|qvq|gemma-?[34]|paligemma|glm-4\.\d+v|"
     r"(?:llava|internvl|got-ocr).*-hf|llama-?4-|llama-3\.2.*vision|idefics3|pixtral|smolvlm"
@@ -153,7 +153,7 @@ _OF_TRANSFORMERS = re.compile(
 _NOT_KEPT = re.compile(
     r"(?i)omni|audio|-asr|-tts|deepseek-(?:vl2|ocr)|unlimited-ocr|phi-4-multimodal|glm-4v-9b|"
     r"cogvlm|cogagent|kimi-(?:vl|k2\.5)|mplug-?owl2|moss-vl|minicpm-(?:v$|v-2$|v-?4[._]6|o)|"
-    r"intern-s1|molmo2|keye-vl-1|sail-vl2"
+    r"intern-s1|molmo2|keye-vl-1|sail-vl2|got-ocr-?2[._]0$"
 )
 
 

@@ -424,7 +424,7 @@ def _fp8(run: Run) -> Judgement:
             parameters=_FP8_OF_SWIFT if run.framework == "swift" else {"fp8_format": "hybrid"},
         )
         return with_edits(answer)  # whether the loss converges has to be tested
-    if run.framework == "swift":
+    if run.framework == "swift" and run.value("megatron") is not True:
         return off(
             Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8"),
         )

@@ -34,6 +34,7 @@ from flake8_gpu_training.checks.base import (
     Item,
     Judgement,
     Priority,
+    Status,
 )
 from flake8_gpu_training.frameworks.reading import find, truth
 from flake8_gpu_training.language import Text
@@ -128,6 +129,12 @@ _INITIAL = _optional(
 
 def _initial(run: Run) -> Judgement:
     answer = _INITIAL(run)
+    start = find(run, "init_weights", "init_lora_weights")
+    if answer.status is Status.DISABLED and start is not None and start.known:
+        told = f"init_weights={start.value}"
+        answer = off(
+            Text(f"{told}（可选 PiSSA、LoRA-GA）", f"{told} (PiSSA, LoRA-GA optional)"), start
+        )
     if text(run, "quantization_method") in (None, "none"):
         return answer
     why = Text("PiSSA 需要未量化的权重", "PiSSA starts from unquantized weights")
