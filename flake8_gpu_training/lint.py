@@ -74,8 +74,7 @@ def pins_around(folder: str) -> Pins:
         levels.append(list(_sources_in(parent)))
         if any((parent / mark).exists() for mark in ROOT_MARKS):
             break
-    others = held_in(root) | {name for level in levels for name in unreleased(level)}
-    return dataclasses.replace(pins(levels), unreleased=others)
+    return dataclasses.replace(pins(levels), unreleased=held_in(root) | unreleased(levels))
 
 
 def _sources_in(folder: Path) -> Iterator[Source]:

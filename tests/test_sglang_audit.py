@@ -216,3 +216,13 @@ def test_templates_are_offered_for_the_release_at_hand(
 def test_the_nearest_template_comes_first(files: Files, start: str, tmp_path: Path) -> None:
     found = scenarios(runs_of(tmp_path, files)[0], "sglang")
     assert found[0].title.en.startswith(start)
+
+
+def test_a_release_that_is_not_known_lacks_nothing_for_certain(tmp_path: Path) -> None:
+    command = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B"
+    service = f"services:\n  s:\n    image: lmsysorg/sglang:dev\n    command: {command}"
+    files = {"docker-compose.yml": f"{service} --disaggregation-mode prefill\n"}
+    items = items_of(audited(tmp_path, files))
+    assert items["pd-disaggregation"].status is ON
+    assert items["two-batch-overlap"].status is Status.UNKNOWN
+    assert items["piecewise-cuda-graph"].status is not NA

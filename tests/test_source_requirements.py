@@ -250,7 +250,7 @@ def test_an_unknown_word_installs_nothing_known():
     [
         ("vllm/vllm-openai:v0.6.3", {"vllm": "0.6.3"}),
         ("docker.io/vllm/vllm-openai:v0.6.3.post1", {"vllm": "0.6.3.post1"}),
-        ("vllm/vllm-openai:latest", {}),
+        ("vllm/vllm-openai:latest", {"vllm": ""}),
         ("vllm/vllm-openai@sha256:0123", {"vllm": ""}),
         ("vllm/vllm-openai:${TAG}", {"vllm": ""}),
         ("mine/vllm:custom", {"vllm": ""}),

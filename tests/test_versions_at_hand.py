@@ -218,3 +218,28 @@ def test_the_release_of_a_fork_is_not_known(
 def test_a_patched_server(tmp_path: Path, program: str, flag: str, refused: bool) -> None:
     run = f"{program} serve Qwen/Qwen2.5-7B-Instruct --swap-space 4 {flag}\n"
     assert bool(told(tmp_path, {"run.sh": run})) is refused
+
+
+SERVED = COMPOSE.replace("vllm serve Qwen/Qwen2.5-7B-Instruct --swap-space 4 --mine 8", "{}")
+FIXED, ROUTER = "lmsysorg/sglang:v0.5.23", "lmsysorg/sglang-router:v0.2.4"
+SERVER = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --mine 8"
+
+
+@pytest.mark.parametrize(
+    ("image", "beside", "known"),
+    [
+        (FIXED, ROUTER, True),
+        (FIXED, "lmsysorg/sglang:dev", True),
+        ("lmsysorg/sglang:latest", "lmsysorg/sglang:dev", True),
+        ("lmsysorg/sglang:dev", FIXED, False),
+    ],
+)
+def test_the_image_of_a_server_tells_its_release_not_that_of_others(
+    tmp_path: Path, image: str, beside: str, known: bool
+) -> None:
+    router = "python3 -m sglang_router.launch_router --worker-urls http://a http://b"
+    files = {
+        "a.docker-compose.yml": SERVED.format(image, SERVER),
+        "b.docker-compose.yml": SERVED.format(beside, router),
+    }
+    assert bool(told(tmp_path, files, "GPU005")) is known

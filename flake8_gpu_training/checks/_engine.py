@@ -48,7 +48,8 @@ _DIFFUSION = Text(
 _FOREIGN = Text("不在 NVIDIA GPU 上运行", "it does not run on NVIDIA GPUs")
 _TRIAL = Text("试运行（极小的模型或压测）", "a trial run (a tiny model, or a benchmark)")
 _CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
-LACKS = Text("此版本没有该参数", "this release has no such parameter")
+_LACKS = Text("此版本没有该参数", "this release has no such parameter")
+_UNTOLD = Text("推理引擎版本未知", "the release of the engine is not known")
 
 _TINY = re.compile(r"(?i)opt-125m|opt-350m|(?:^|[/_-])(?:tiny|dummy|test)(?:[/_-]|$)|gpt2$")
 _FOREIGN_GPU = re.compile(r"(?i)^(?:mi\d|ascend|910|gaudi|tpu)")
@@ -126,6 +127,16 @@ def answer(engine: Engine, name: str, off_text: Text, variant: str = "") -> Judg
     return on(setting, variant) if is_set(setting) else off(off_text, setting)
 
 
+def is_lacking(engine: Engine, *names: str) -> bool:
+    """Whether nobody wrote one of the parameters, and the release is not known to have one."""
+    return engine.written(*names) is None and all(engine.parameter(n) is None for n in names)
+
+
+def lacks(engine: Engine) -> Judgement:
+    """The answer about a parameter that the release at hand does not have."""
+    return cannot_apply(_LACKS) if engine.release is not None else cannot_tell(_UNTOLD)
+
+
 def is_set(setting: Setting) -> bool:
     """Whether a known setting is on: true, a number but zero, a name, an object."""
     value = truth(setting.value)
@@ -146,7 +157,7 @@ def propose(
     What the release, or the host, has no parameter for is not advised.
     """
     if not all(engine.takes(name) for name in values):
-        return off(LACKS)
+        return off(_LACKS) if engine.release is not None else cannot_tell(_UNTOLD)
     return advise(
         engine.run,
         reason,

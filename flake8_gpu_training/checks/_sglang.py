@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import LACKS, EngineJudge, answer, is_set
-from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, on
+from flake8_gpu_training.checks._engine import EngineJudge, answer, is_lacking, is_set, lacks
+from flake8_gpu_training.checks._judging import cannot_tell, on
 from flake8_gpu_training.checks._scale import architecture
 from flake8_gpu_training.checks.base import Evidence, Example, Judgement, Status
 from flake8_gpu_training.facts import Setting, known
@@ -97,8 +97,8 @@ def switch(name: str, off_text: Text, variant: str = "") -> EngineJudge:
 
 def optional(engine: Engine, name: str, off_text: Text, variant: str = "") -> Judgement:
     """On, off or unknown by a switch that a run may do without."""
-    if engine.written(name) is None and engine.parameter(name) is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, name):
+        return lacks(engine)
     return answer(engine, name, off_text, variant)
 
 
@@ -167,7 +167,7 @@ def attention_ranks(engine: Engine) -> Setting:
 def speculates(engine: Engine) -> Optional[bool]:
     """Whether tokens are drafted; None when that is not known."""
     setting = engine.option("speculative_algorithm")
-    if engine.parameter("speculative_algorithm") is None and engine.written(setting.name) is None:
+    if engine.release is not None and is_lacking(engine, "speculative_algorithm"):
         return False
     return is_set(setting) if setting.known else None
 
@@ -184,7 +184,9 @@ def dispatches(engine: Engine) -> Optional[str]:
     """The library that hands tokens to experts; "" for none, None when it is not known."""
     if engine.parameter("moe_a2a_backend") is None and engine.written("moe_a2a_backend") is None:
         older = engine.written("enable_deepep_moe")
-        return "deepep" if older is not None and older.known and is_set(older) else ""
+        if older is not None and older.known and is_set(older):
+            return "deepep"
+        return "" if engine.release is not None else None
     setting = dispatcher(engine)
     if not setting.known:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import LACKS, is_set, propose, propose_without
+from flake8_gpu_training.checks._engine import is_lacking, is_set, lacks, propose, propose_without
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import gpu_text, has_fp8
@@ -273,8 +273,8 @@ def prefixes(engine: Engine) -> Judgement:
 
 def pages(engine: Engine) -> Judgement:
     """``page_size``."""
-    if engine.parameter("page_size") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "page_size"):
+        return lacks(engine)
     setting = engine.option("page_size")
     if not setting.known:
         return cannot_tell(setting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import LACKS, is_set, propose
+from flake8_gpu_training.checks._engine import is_lacking, is_set, lacks, propose
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on, seen
 from flake8_gpu_training.checks._sglang import defaulted, option, samples
 from flake8_gpu_training.checks.base import Judgement
@@ -31,7 +31,7 @@ def memory_saver(engine: Engine) -> Judgement:
     if engine.mode is not Mode.RLHF_COLOCATE:
         return cannot_apply(Text("引擎有独立的 GPU", "the engine has GPUs of its own"))
     if engine.parameter("enable_memory_saver") is None and not setting.explicit:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
     if is_set(setting):
@@ -103,8 +103,8 @@ def disaggregated(engine: Engine) -> Judgement:
         return off(Text("路由未分离预填充与解码", "the router does not tell them apart"))
     if engine.mode not in (Mode.SERVE, Mode.RLHF_SERVER):
         return cannot_apply(_SERVES_NOT)
-    if engine.parameter("disaggregation_mode") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "disaggregation_mode"):
+        return lacks(engine)
     setting = engine.option("disaggregation_mode")
     if not setting.known:
         return cannot_tell(setting)
@@ -122,7 +122,7 @@ def disaggregated(engine: Engine) -> Judgement:
 def adapters(engine: Engine) -> Judgement:
     """Several adapters on one base."""
     if engine.parameter("lora_paths") is None and engine.written("lora_paths") is None:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     setting = engine.written("enable_lora", "lora_paths")
     if setting is not None:
         if not setting.known:

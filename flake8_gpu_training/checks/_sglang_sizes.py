@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flake8_gpu_training.checks._engine import LACKS, is_set, propose, propose_without
+from flake8_gpu_training.checks._engine import is_set, lacks, propose, propose_without
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
@@ -78,7 +78,7 @@ def copies(engine: Engine) -> Judgement:
 
 def _size(engine: Engine, name: str, text: Text) -> Judgement:
     if engine.parameter(name) is None and engine.written(name) is None:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     setting = engine.option(name)
     if not setting.known:
         return cannot_tell(setting)
@@ -104,7 +104,7 @@ def experts(engine: Engine) -> Judgement:
     if mixture is None or library is None:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if engine.parameter("ep_size") is None:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if number_of(engine, "tp_size") == 1:
         return cannot_apply(_ONE_GPU)
     spread = attention_ranks(engine)
@@ -235,7 +235,7 @@ def third_generation(engine: Engine) -> Judgement:
     if generation is not None and generation != "Hopper":
         return cannot_apply(Text("仅用于 Hopper", "for Hopper only"))
     if engine.version < FA3_DEFAULT:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if is_sparse(engine) or (asked is not None and asked.known and asked.value in _OTHERS):
         return cannot_apply(Text("该模型用其他内核", "the model has kernels of its own"))
     if generation is None or asked is None or not asked.known:
@@ -316,7 +316,7 @@ def drafts(engine: Engine) -> Judgement:
     """How tokens are drafted."""
     setting = engine.option("speculative_algorithm")
     if not setting.explicit and engine.parameter("speculative_algorithm") is None:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
     if is_set(setting):

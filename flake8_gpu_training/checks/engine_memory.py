@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
-    LACKS,
+    is_lacking,
     is_set,
+    lacks,
     of_engine,
     propose,
     sglang_item,
@@ -200,8 +201,8 @@ def _offloaded(engine: Engine) -> Judgement:
             Text("V1 引擎抢占时重算，不使用 swap_space", "V1 recomputes: swap_space is not used"),
             swap,
         )
-    if engine.parameter("kv_offloading_size") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "kv_offloading_size"):
+        return lacks(engine)
     return off(_OPTIONAL)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
-from flake8_gpu_training.checks._engine import LACKS, of_engine, propose, sglang_item, vllm_item
+from flake8_gpu_training.checks._engine import (
+    is_lacking,
+    lacks,
+    of_engine,
+    propose,
+    sglang_item,
+    vllm_item,
+)
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
@@ -136,8 +143,8 @@ def _copies(engine: Engine) -> Judgement:
         return on(setting)
     if _gpus(engine) == 1:
         return cannot_apply(_ONE_GPU)
-    if engine.parameter("data_parallel_size") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "data_parallel_size"):
+        return lacks(engine)
     idle, found = _idle(engine), capacity_of(engine.run)
     if idle is not None and (found is None or found.most is None or found.most > 0):
         seen, used = idle
@@ -206,8 +213,8 @@ def _experts(engine: Engine) -> Judgement:
         return cannot_apply(_DENSE)
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
-    if engine.parameter("enable_expert_parallel") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "enable_expert_parallel"):
+        return lacks(engine)
     copies = _size(engine, "data_parallel_size")
     if not copies.known:
         return cannot_tell(copies)

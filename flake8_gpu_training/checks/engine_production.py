@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from flake8_gpu_training.checks import _sglang_operations
 from flake8_gpu_training.checks._engine import (
-    LACKS,
+    is_lacking,
     is_set,
+    lacks,
     of_engine,
     propose,
     sglang_item,
@@ -43,8 +44,8 @@ def _servers(engine: Engine) -> Judgement:
             return on(setting)
     if engine.is_open:
         return cannot_tell(_UNREAD)
-    if engine.parameter("api_server_count") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "api_server_count"):
+        return lacks(engine)
     copies = engine.option("data_parallel_size")
     if setting is None and copies.known and (amount(copies) or 1) > 1:
         return on(f"{engine.called}: api_server_count = data_parallel_size")
@@ -85,7 +86,7 @@ def _disaggregated(engine: Engine) -> Judgement:
     if engine.is_open:
         return cannot_tell(_UNREAD)
     if engine.parameter("kv_transfer_config") is None:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     return off(
         Text(
             "可选：首 token 与 token 间延迟需分别调优时分离预填充",

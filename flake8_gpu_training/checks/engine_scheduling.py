@@ -7,8 +7,9 @@ from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
-    LACKS,
+    is_lacking,
     is_set,
+    lacks,
     of_engine,
     propose,
     propose_without,
@@ -17,7 +18,7 @@ from flake8_gpu_training.checks._engine import (
 )
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
-from flake8_gpu_training.checks._judging import by_itself, cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import by_itself, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import memory_gib
 from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION, V1, pools
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
@@ -186,8 +187,8 @@ def _partial(engine: Engine) -> Judgement:
         return on(found) if found.known else cannot_tell(found)
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
-    if engine.parameter("long_prefill_token_threshold") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "long_prefill_token_threshold"):
+        return lacks(engine)
     return off(
         Text(
             "可选：长短提示混合时限制长提示每步的 token",

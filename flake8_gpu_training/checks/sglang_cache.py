@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from flake8_gpu_training.checks._engine import (
-    LACKS,
+    is_lacking,
     is_set,
+    lacks,
     of_engine,
     propose_without,
     sglang_item,
@@ -77,8 +78,8 @@ def _policy(engine: Engine) -> Judgement:
 
 
 def _chunked(engine: Engine) -> Judgement:
-    if engine.parameter("disable_chunked_prefix_cache") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "disable_chunked_prefix_cache"):
+        return lacks(engine)
     latent = is_latent(engine)
     if latent is None:
         return cannot_tell(Text("模型未知", "the model is not known"))

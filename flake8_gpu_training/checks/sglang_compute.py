@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Optional
 
 from flake8_gpu_training.checks._engine import (
-    LACKS,
+    is_lacking,
     is_set,
+    lacks,
     of_engine,
     propose,
     propose_without,
@@ -70,7 +71,7 @@ def _prefill_graphs(engine: Engine) -> Judgement:
         return off(Text("预填充的 CUDA Graph 被关闭", "off in prefill, on purpose"), asked)
     if engine.version < PREFILL_GRAPHS:
         if engine.parameter("enable_piecewise_cuda_graph") is None:
-            return cannot_apply(LACKS)
+            return lacks(engine)
         return off(
             Text("可选：此版本中为实验性功能", "optional: experimental in this release"),
         )
@@ -157,8 +158,8 @@ def _overlapped(engine: Engine) -> Judgement:
     asked = engine.written("enable_overlap_schedule")
     if asked is not None:
         return on(asked) if asked.known else cannot_tell(asked)
-    if engine.parameter("disable_overlap_schedule") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "disable_overlap_schedule"):
+        return lacks(engine)
     setting = engine.option("disable_overlap_schedule")
     if not setting.known:
         return cannot_tell(setting)
@@ -235,7 +236,7 @@ def _of_experts(engine: Engine, name: str) -> Optional[Judgement]:
     if written is not None and (not written.known or is_set(written)):
         return on(written) if written.known else cannot_tell(written)
     if engine.parameter(name) is None:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     mixture, library = is_mixture(engine), dispatches(engine)
     if mixture is False:
         return cannot_apply(_DENSE)
@@ -254,8 +255,8 @@ def _of_experts(engine: Engine, name: str) -> Optional[Judgement]:
 
 
 def _steps(engine: Engine) -> Judgement:
-    if engine.parameter("num_continuous_decode_steps") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "num_continuous_decode_steps"):
+        return lacks(engine)
     setting = engine.option("num_continuous_decode_steps")
     if not setting.known:
         return cannot_tell(setting)
@@ -293,7 +294,7 @@ def _fp8(engine: Engine) -> Judgement:
 
 def _deepgemm(engine: Engine) -> Judgement:
     if engine.version < (0, 4, 6):
-        return cannot_apply(LACKS)
+        return lacks(engine)
     generation = architecture(engine.run)
     blocks = is_in_blocks(engine)
     if blocks is False:

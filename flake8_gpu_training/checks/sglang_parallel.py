@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import LACKS, is_set, of_engine, propose, sglang_item
+from flake8_gpu_training.checks._engine import (
+    is_lacking,
+    is_set,
+    lacks,
+    of_engine,
+    propose,
+    sglang_item,
+)
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import architecture
@@ -43,8 +50,8 @@ _ONE_GPU = Text("单卡", "one GPU")
 
 def _attention(engine: Engine) -> Judgement:
     names = ("attn_dp_size", "enable_dp_attention")
-    if all(engine.parameter(name) is None for name in names):
-        return cannot_apply(LACKS)
+    if is_lacking(engine, *names):
+        return lacks(engine)
     setting = attention_ranks(engine)
     if not setting.known:
         return cannot_tell(setting)
@@ -195,8 +202,8 @@ def _by_switch(engine: Engine, *names: str) -> Judgement:
 
 
 def _without(engine: Engine, *names: str) -> Optional[Judgement]:
-    if all(engine.parameter(name) is None for name in names):
-        return cannot_apply(LACKS)
+    if is_lacking(engine, *names):
+        return lacks(engine)
     size, generation = ranks(engine), architecture(engine.run)
     if size == 1:
         return cannot_apply(_ONE_GPU)

@@ -6,8 +6,9 @@ import re
 from typing import Optional
 
 from flake8_gpu_training.checks._engine import (
-    LACKS,
+    is_lacking,
     is_set,
+    lacks,
     of_engine,
     propose,
     sglang_item,
@@ -71,7 +72,7 @@ def _second(engine: Engine) -> Judgement:
     if told is not None and (not told.known or _says_yes(told)):
         return on(told) if told.known else cannot_tell(told)
     if engine.version < (0, 5, 6):
-        return cannot_apply(LACKS)
+        return lacks(engine)
     method = str(engine.option("speculative_algorithm").value).upper()
     if method == "NGRAM" or number_of(engine, "speculative_eagle_topk") != 1:
         return off(Text("可选：需要 topk=1", "optional: it takes drafts of one branch (topk 1)"))
@@ -89,7 +90,7 @@ def _second(engine: Engine) -> Judgement:
 def _grammar(engine: Engine) -> Judgement:
     setting = engine.option("grammar_backend")
     if engine.parameter("grammar_backend") is None and not setting.explicit:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
     if not setting.explicit and setting.value is None:
@@ -118,7 +119,7 @@ def _metrics(engine: Engine) -> Judgement:
         return cannot_apply(_SERVES_NOT)
     setting = engine.option("enable_metrics")
     if engine.parameter("enable_metrics") is None and not setting.explicit:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
     if is_set(setting):
@@ -146,7 +147,7 @@ _HOUR = 3600
 def _watchdog(engine: Engine) -> Judgement:
     setting = engine.option("watchdog_timeout")
     if engine.parameter("watchdog_timeout") is None and not setting.explicit:
-        return cannot_apply(LACKS)
+        return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
     seconds = number(setting.value)
@@ -266,8 +267,8 @@ def _affinity(engine: Engine) -> Judgement:
 
 
 def _two_backends(engine: Engine) -> Judgement:
-    if engine.parameter("prefill_attention_backend") is None:
-        return cannot_apply(LACKS)
+    if is_lacking(engine, "prefill_attention_backend"):
+        return lacks(engine)
     prefill = engine.written("prefill_attention_backend")
     decode = engine.written("decode_attention_backend")
     if prefill is None and decode is None:

@@ -54,7 +54,6 @@ class Environments:
             held_by(project.files)
             | named_in_submodules(self._text(".gitmodules"))
             | cloned(list(commands))
-            | frozenset(unreleased(self._sources))
         )
         self._mentions: dict[str, tuple[Source, ...]] = {}
 
@@ -64,7 +63,7 @@ class Environments:
         The requirements of its own folder win over those of the folders above it; those of
         others only may hold. What a file installs itself is nearest of all.
         """
-        own = [one for one in self._sources if one.kind == INSTALLED and one.path in paths]
+        own = [s for s in self._sources if s.kind in (INSTALLED, IMAGE) and s.path in paths]
         own += self._stated_in(paths)
         folders = tuple(_upwards(paths))
         if own:
@@ -82,7 +81,8 @@ class Environments:
             levels.append([one for one in others if folder in one.homes])
             others = [one for one in others if folder not in one.homes]
         mentioned = [one for folder in folders for one in self._mentioned(folder)]
-        return replace(pins(levels, others, mentioned), unreleased=self._unreleased)
+        held = self._unreleased | unreleased([*levels, others])
+        return replace(pins(levels, others, mentioned), unreleased=held)
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
         for path in paths:

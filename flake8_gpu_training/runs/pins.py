@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Optional
@@ -148,6 +148,17 @@ def _minor(version: str) -> str:
     return f"=={minor.group()}.*" if minor is not None else f"=={version}"
 
 
-def unreleased(sources: Iterable[Source]) -> Iterator[str]:
-    """Distributions that are installed from a repository."""
-    return (item.name for source in sources for item in source.requirements if item.by_address)
+def unreleased(levels: Iterable[Iterable[Source]]) -> frozenset[str]:
+    """Distributions that are installed from a repository, by what is nearest that asks for one."""
+    found: set[str] = set()
+    told: set[str] = set()
+    for level in map(list, levels):
+        items = [item for source in level for item in source.requirements]
+        found.update(item.name for item in items if item.by_address and item.name not in told)
+        told.update(
+            item.name
+            for source in level
+            for item in source.requirements
+            if item.specifier or (source.kind == IMAGE and not item.by_address)
+        )
+    return frozenset(found)

@@ -696,10 +696,12 @@ def requirements_from_image(image: str, location: Location) -> tuple[Requirement
         found.setdefault(package, _from_tag(package, match.group(2), location))
     for package in _untold(repository, tag, "@" in image):
         found.setdefault(package, Requirement(package, "", location, by_address=True))
+    if repository in _IMAGES and tag in ("", "latest") and "@" not in image:
+        found.setdefault(_IMAGES[repository], Requirement(_IMAGES[repository], "", location))
     return tuple(found.values())
 
 
-_SERVERS = re.compile(r"(?:^|[-_])(vllm|sglang)(?:$|[-_])")
+_SERVERS = re.compile(r"(?:^|[-_])(vllm|sglang)(?:$|[-_](?!router|gateway))")
 
 
 def _untold(repository: str, tag: str, by_digest: bool) -> tuple[str, ...]:
