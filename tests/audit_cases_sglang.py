@@ -150,10 +150,12 @@ def pod(options: Mapping[str, Any], model: str = QWEN) -> Files:
     return {"pod.yaml": yaml.safe_dump(body, sort_keys=False)}
 
 
-def router(options: Mapping[str, Any]) -> Files:
+def router(
+    options: Mapping[str, Any], servers: str = "--worker-urls http://a:30000 http://b:30000"
+) -> Files:
     """A router alone."""
     given = " ".join(_flag(name, value) for name, value in options.items())
-    command = f"python -m sglang_router.launch_router --worker-urls http://a:30000 {given}"
+    command = f"python -m sglang_router.launch_router {servers} {given}"
     return {"route.sh": script(command)}
 
 
@@ -204,6 +206,8 @@ def _compute() -> Iterator[Case]:
         halves, ADVISED, NODES, writes="two", fronts="flags yaml", model=LATENT, gpus=H200
     )
     yield from of(halves, OFF, SPREAD, model=LATENT)
+    yield from of(halves, OFF, NODES, model="zai-org/GLM-4.6", gpus=H200)
+    yield from of(halves, NA, {**NODES, "moe_a2a_backend": "megamoe"}, model=LATENT, gpus=H200)
     yield from of(halves, NA, {})
     yield from of(halves, NA, {"tp_size": 8}, model=LATENT)
     one = "single-batch-overlap"
@@ -312,6 +316,12 @@ def _parallel() -> Iterator[Case]:
         "--policy cache_aware",
     )
     yield Case("router-cache-aware", OFF, "router", router({"policy": "power_of_two"}))
+    alone = "--pd-disaggregation --prefill http://a:30000 8998 --decode http://b:30000"
+    for servers in ("--worker-urls http://a:30000", f"{alone} --decode http://c:30000"):
+        files = router({"policy": "round_robin"}, servers)
+        yield Case("router-cache-aware", NA, "router", files)
+    several = router({"policy": "round_robin"}, f"{alone} --prefill http://c:30000 8998")
+    yield Case("router-cache-aware", ADVISED, "router", several, "round_robin")
     yield from of("multi-node", ON, NODES, "nnodes", model=LATENT, fronts=SERVED)
     yield from of("multi-node", NA, {})
     for item, name in (("nvls", "enable_nccl_nvls"), ("symmetric-memory", "enable_symm_mem")):
@@ -342,6 +352,7 @@ def _rlhf() -> Iterator[Case]:
     yield from of(exact, OFF, {}, fronts="sampled verl")
     yield from of(exact, NA, {}, pin="0.4.6", fronts="sampled")
     yield from of(exact, NA, {})
+    yield from of(exact, ON, {"enable_deterministic_inference": True}, fronts=SERVED)
     lent = {"enable_memory_saver": True}
     backed = {**lent, "enable_weights_cpu_backup": True}
     yield from of("cpu-weight-backup", ON, backed, "backup", fronts="sampled")
@@ -410,6 +421,10 @@ def _graphs() -> Iterator[Case]:
     yield from of(item, ON, {}, "cuda_graph_max_bs")
     yield from of(item, ON, {"cuda_graph_max_bs_decode": 256}, "256")
     yield from of(item, ON, {"cuda_graph_max_bs": 64}, "64", pin="0.5.3")
+    marked = {"enable_layerwise_nvtx_marker": True, "disable_cuda_graph": True}
+    yield from of(item, OFF, marked, fronts=SERVED)
+    metal = flags({"disable_cuda_graph": True}, gpus="", start="SGLANG_USE_MLX=1 ")
+    yield Case(item, NA, "flags", metal)
     yield from of(
         item, ADVISED, {"disable_cuda_graph": True}, "disable", fronts="flags yaml python"
     )

@@ -243,3 +243,23 @@ def test_the_image_of_a_server_tells_its_release_not_that_of_others(
         "b.docker-compose.yml": SERVED.format(beside, router),
     }
     assert bool(told(tmp_path, files, "GPU005")) is known
+
+
+@pytest.mark.parametrize(
+    ("flags", "instruction"),
+    [
+        ("--enable-nsa-prefill-context-parallel", "write --enable-prefill-cp, or"),
+        ("--nsa-prefill-cp-mode round-robin-split", "write --cp-strategy interleave, or"),
+        ("--enforce-piecewise-cuda-graph", "write --cuda-graph-backend-prefill tc_piecewise, or"),
+        ("--piecewise-cuda-graph-max-tokens 4096", "write --cuda-graph-max-bs-prefill, or"),
+        ("--prefill-round-robin-balance", "drop --prefill-round-robin-balance, or"),
+    ],
+)
+def test_flags_that_sglang_calls_deprecated_have_their_successors(
+    tmp_path: Path, flags: str, instruction: str
+) -> None:
+    command = f"python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B {flags}\n"
+    (message,) = told(tmp_path / "new", {"serve.sh": command}).values()
+    assert message.startswith(instruction)
+    pinned = {"requirements.txt": "sglang==0.5.15\n"}
+    assert told(tmp_path / "old", {"serve.sh": command, **pinned}) == {}

@@ -54,7 +54,10 @@ _UNTOLD = Text("推理引擎版本未知", "the release of the engine is not kno
 _TINY = re.compile(r"(?i)opt-125m|opt-350m|(?:^|[/_-])(?:tiny|dummy|test)(?:[/_-]|$)|gpt2$")
 _FOREIGN_GPU = re.compile(r"(?i)^(?:mi\d|ascend|910|gaudi|tpu)")
 _FOREIGN_NAMES = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES")
-_FOREIGN_PREFIXES = ("ASCEND_", "NPU_", "HABANA_", "PT_HPU_", "VLLM_ROCM_", "VLLM_CPU_")
+_FOREIGN_PREFIXES = (
+    *("ASCEND_", "NPU_", "HABANA_", "PT_HPU_"),
+    *("VLLM_ROCM_", "VLLM_CPU_", "SGLANG_USE_MLX"),
+)
 _FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_-])(?:npu|ascend|rocm|hpu|gaudi|xpu)(?=[/_.-]|$)")
 _FOREIGN_DEVICES = frozenset({"cpu", "tpu", "xpu", "hpu", "neuron", "npu"})
 

@@ -12,6 +12,7 @@ from flake8_gpu_training.checks._sglang import (
     BY_MEMORY,
     defaulted,
     is_hybrid,
+    is_on,
     optional,
     speculates,
     worked_out,
@@ -39,6 +40,8 @@ def decode_graphs(engine: Engine) -> Judgement:
     if switch is not None and not switch.known:
         return cannot_tell(switch)
     backend = engine.written("cuda_graph_backend_decode")
+    if is_on(engine, "enable_layerwise_nvtx_marker"):
+        return off(Text("按层打点分析时不用", "layers are marked for a profile"), switch)
     if backend is not None and backend.value == "disabled":
         return _graphs_again(engine, backend, {"cuda_graph_backend_decode": "full"})
     if switch is not None and is_set(switch):

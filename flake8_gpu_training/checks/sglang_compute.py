@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Optional
 
@@ -204,12 +205,23 @@ def _is_second(engine: Engine) -> bool:
 
 _DENSE = Text("不是 MoE 模型", "no mixture of experts")
 _ALONE = Text("专家未分布到多卡（未用 DeepEP）", "no library hands tokens to experts elsewhere")
+# The layers of batch_overlap/operations_strategy.py.
+_HALVED = re.compile(
+    r"(?i)deepseek[-_]?(?:v2|v3|r1(?!.*distill)|coder[-_]v2)|kimi[-_]k2|mimo[-_]v2"
+    r"|qwen3-(?:30b|235b|coder-30b|coder-480b)"
+)
+_WHOLE = ("megamoe", "flashinfer_megamoe", "deepep_v2")
+"""Libraries with which SGLang refuses to overlap (arg_groups/mega_moe_hook.py, moe_hook.py)."""
 
 
 def _two_batches(engine: Engine) -> Judgement:
     found = _of_experts(engine, "enable_two_batch_overlap")
     if found is not None:
         return found
+    if dispatches(engine) != "deepep" or not _HALVED.search(engine.run.model.name or ""):
+        return off(
+            Text("可选：SGLang 只为部分模型实现", "optional: SGLang has it for some models only")
+        )
     mode = engine.option("disaggregation_mode")
     several = (number_of(engine, "nnodes") or 1) > 1
     if several and mode.value != "decode" and not speculates(engine):
@@ -242,6 +254,10 @@ def _of_experts(engine: Engine, name: str) -> Optional[Judgement]:
         return cannot_apply(_DENSE)
     if library == "":
         return cannot_apply(_ALONE)
+    if library in _WHOLE:
+        return cannot_apply(
+            Text(f"{library} 不支持批重叠", f"{library} hands tokens out in one step")
+        )
     if mixture is None or library is None:
         return cannot_tell(
             Text("模型或专家并行方式未知", "the model, or its experts, are not known")

@@ -163,6 +163,8 @@ def _aware(engine: Engine) -> Judgement:
         return on(found)
     if found.value not in ("random", "round_robin"):
         return off(Text("按负载或自定义规则分配", "it shares by load, or by rules"), found)
+    if routes and _targets(engine) == 1:
+        return cannot_apply(Text("只有一个后端", "there is one server to choose"))
     flag = "--policy" if routes else "--router-policy"
     return advise(
         engine.run,
@@ -172,6 +174,18 @@ def _aware(engine: Engine) -> Judgement:
         parameters={found.name: "cache_aware"},
         at=found,
     )
+
+
+def _targets(engine: Engine) -> Optional[int]:
+    """Servers that the router hands prompts to, as far as the command line names them."""
+    words = engine.run.command.words if engine.run.command is not None else ()
+    prefills = sum(word.text == "--prefill" for word in words)
+    told = engine.run.settings.get("worker_urls")
+    if "service_discovery" in engine.run.settings or (told is None and not prefills):
+        return None
+    if told is None:
+        return prefills
+    return len(told.value) if isinstance(told.value, list) else 1
 
 
 # --- GPU975: several nodes ---------------------------------------------------------------------

@@ -52,11 +52,13 @@ def _pauses(engine: Engine) -> Judgement:
 # --- GPU980: the same answer whatever the batch ------------------------------------------------
 
 
-@of_sampling
 def _deterministic(engine: Engine) -> Judgement:
+    name = "enable_deterministic_inference"
+    if not samples(engine) and not is_on(engine, name):
+        return cannot_apply(_NO_RL)
     return optional(
         engine,
-        "enable_deterministic_inference",
+        name,
         Text(
             "可选：训练与推理逐位一致时启用，吞吐下降",
             "optional: where both must agree bit by bit; throughput falls",

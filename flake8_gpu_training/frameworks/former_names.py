@@ -176,7 +176,36 @@ _SGLANG = {
         piecewise_cuda_graph_tokens="cuda_graph_bs_prefill",
         nsa_prefill_backend="dsa_prefill_backend",
         nsa_decode_backend="dsa_decode_backend",
+        piecewise_cuda_graph_max_tokens="cuda_graph_max_bs_prefill",
+        piecewise_cuda_graph_compiler="cuda_graph_tc_compiler",
+        mamba_scheduler_strategy="mamba_radix_cache_strategy",
+        speculative_dflash_draft_window_size="speculative_draft_window_size",
+        stream_output="incremental_streaming_output",
     ),
+    **dict.fromkeys(
+        (
+            "enable_prefill_context_parallel",
+            "enable_dsa_prefill_context_parallel",
+            "enable_nsa_prefill_context_parallel",
+        ),
+        Former(values={True: {"enable_prefill_cp": True}}),
+    ),
+    **dict.fromkeys(
+        ("prefill_cp_mode", "dsa_prefill_cp_mode", "nsa_prefill_cp_mode"),
+        Former(
+            values={
+                "in-seq-split": {"cp_strategy": "zigzag"},
+                "round-robin-split": {"cp_strategy": "interleave"},
+            }
+        ),
+    ),
+    "enforce_piecewise_cuda_graph": Former(
+        values={True: {"cuda_graph_backend_prefill": "tc_piecewise"}}
+    ),
+    "enable_breakable_cuda_graph": Former(
+        values={True: {"cuda_graph_backend_prefill": "breakable"}}
+    ),
+    **_dropped("prefill has CUDA graphs by default since 0.5.10", "enable_piecewise_cuda_graph"),
     "disable_piecewise_cuda_graph": Former(values={True: {"disable_prefill_cuda_graph": True}}),
     "enable_deepep_moe": Former(values={True: {"moe_a2a_backend": "deepep"}}),
     **_dropped("set ep_size to tp_size", "enable_ep_moe"),
