@@ -380,7 +380,12 @@ def of_slime(more: str, rest: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("more", "mode", "saver"),
-    [("--colocate", Mode.RLHF_COLOCATE, True), ("", Mode.RLHF_SERVER, False)],
+    [
+        ("--colocate", Mode.RLHF_COLOCATE, True),
+        ("--colocate ${MODEL_ARGS[@]}", Mode.RLHF_COLOCATE, True),
+        ("", Mode.RLHF_SERVER, False),
+        ("${MODEL_ARGS[@]}", Mode.RLHF_SERVER, False),
+    ],
 )
 def test_flags_of_slime_are_those_of_its_engine(
     more: str, mode: Mode, saver: bool, tmp_path: Path
@@ -403,6 +408,12 @@ def test_an_array_of_slime_that_is_not_read_leaves_the_rest_open(tmp_path: Path)
     opened = engine(tmp_path / "b", of_slime("", "${MORE_ARGS[@]}"))
     assert closed.option("disable_radix_cache").value is False
     assert not opened.option("disable_radix_cache").known
+
+
+@pytest.mark.parametrize("more", ["--debug-train-only", "--load-debug-rollout-data a.pt"])
+def test_slime_starts_no_engine_where_it_only_trains(tmp_path: Path, more: str) -> None:
+    run = runs_of(tmp_path, of_slime(more))[0]
+    assert engine_of(run) is None
 
 
 def test_the_model_of_slime_is_named_in_a_folder_that_is_not_known(tmp_path: Path) -> None:

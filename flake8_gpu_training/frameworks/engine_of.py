@@ -69,7 +69,7 @@ def engine_of(run: Run) -> Optional[Engine]:
     """The engine of ``run``; None when it uses none, or that cannot be told."""
     launched = slime.as_launched(run)
     if launched is not None:
-        return _of_slime(launched)
+        return _of_slime(launched) if slime.samples(launched.settings) else None
     if run.framework in _KINDS:
         return _own(run, _KINDS[run.framework])
     if run.framework == "hf_trainer" and run.kind is RunKind.SERVE:

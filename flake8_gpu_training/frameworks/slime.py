@@ -56,6 +56,12 @@ def is_colocated(settings: Mapping[str, Setting]) -> bool:
     return is_true(settings.get("colocate"))
 
 
+def samples(settings: Mapping[str, Setting]) -> bool:
+    """Whether servers are started: not by a run that only trains on stored samples."""
+    stored = "load_debug_rollout_data" in settings
+    return not stored and not is_true(settings.get("debug_train_only"))
+
+
 _WHOLE_WORD = re.compile(r"\$\{?\w+(?:\[[@*]\])?\}?")
 
 
@@ -65,7 +71,12 @@ def _is_unread(word: Word, before: Word) -> bool:
         return False
     if _WHOLE_WORD.fullmatch(word.text) is None:
         return False  # a path in a folder that is not known
-    return word.text.endswith(("[@]}", "[*]}")) or not before.text.startswith("--")
+    return _is_array(word) or not before.text.startswith("--")
+
+
+def _is_array(word: Word) -> bool:
+    """Whether a word stands for an array that is not read: its elements are flags."""
+    return not known(word.value) and word.text.endswith(("[@]}", "[*]}"))
 
 
 def _named(checkpoint: Setting) -> Optional[str]:
@@ -86,7 +97,7 @@ def _flags(words: tuple[Word, ...]) -> Iterator[tuple[str, Setting]]:
         name = name.replace("-", "_")
         if equals:
             yield name, Setting(name, _value(inline), word.location, Origin.FLAG, word.text)
-        elif after is None or after.text.startswith("--"):
+        elif after is None or after.text.startswith("--") or _is_array(after):
             yield name, Setting(name, True, word.location, Origin.FLAG, word.text)
         else:
             note = f"{word.text} {after.text}"
