@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
+from packaging.version import InvalidVersion, Version
+
 from flake8_gpu_training.checks.base import Priority
 from flake8_gpu_training.frameworks.registry import MODULES
+from flake8_gpu_training.frameworks.tables import distributions
 from flake8_gpu_training.hardware import GPUS, gpu_named
 from flake8_gpu_training.runs.model import Hardware, Run
 
@@ -105,8 +109,34 @@ def _versions(text: str) -> dict[str, str]:
         name, equals, version = item.partition("=")
         if not (name and equals and version):
             raise OptionError(f"{item!r} is no version: write transformers=4.46")
-        found[name.strip().lower()] = version.strip()
+        found[_distribution(name)] = _release(version.strip())
     return found
+
+
+# Frameworks whose id is not the name of their distribution.
+_DISTRIBUTIONS = {"swift": "ms-swift", "hf-trainer": "transformers"}
+
+
+def _distribution(name: str) -> str:
+    """Name of a distribution; a near miss of one with a table would silently change nothing."""
+    normal = name.strip().lower().replace("_", "-")
+    normal = _DISTRIBUTIONS.get(normal, normal)
+    known = distributions()
+    near = difflib.get_close_matches(normal, known, 1, _NEAR)
+    if normal not in known and near:
+        raise OptionError(f"unknown distribution {name.strip()!r}: did you mean {near[0]}?")
+    return normal
+
+
+_NEAR = 0.85  # transformer, lama-factory; not torch and torchvision
+
+
+def _release(text: str) -> str:
+    try:
+        Version(text)
+    except InvalidVersion:
+        raise OptionError(f"{text!r} is no version: write one like 4.46") from None
+    return text
 
 
 def _split(text: str) -> Sequence[str]:

@@ -120,6 +120,11 @@ def nearest(versions: tuple[str, ...], version: str) -> int:
     return max((i for i, one in enumerate(releases) if one <= wanted), default=0)
 
 
+def distributions() -> tuple[str, ...]:
+    """Names of the distributions that have a table."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.json")))
+
+
 @functools.cache
 def table_of(distribution: str) -> Optional[Table]:
     """The table of a distribution (``transformers``, ``ms-swift`` …), or None."""
