@@ -711,6 +711,8 @@ def _distance(run: Run, entry: _Entry) -> float:
         distance += 2 * ((gpus == 1) != (entry.gpus == 1))
         more: float = max(1, gpus) / entry.gpus
         distance += 0.25 * abs(math.log2(more))
+    elif _is_on_several(run):
+        distance += 2 * (entry.gpus == 1)
     methods = (_method_of_run(run), _method(entry))
     if all(methods):
         distance += 2 * (methods[0] != methods[1])
@@ -730,6 +732,12 @@ def _method_of_run(run: Run) -> str:
     if run.value("fsdp", "none") != "none":
         return "FSDP"
     return "DeepSpeed" if run.deepspeed is not None or run.value("zero_stage", 0) else ""
+
+
+def _is_on_several(run: Run) -> bool:
+    """Whether the run surely has several GPUs: they are counted, or its model is split."""
+    gpus = run.hardware.gpus or run.launcher.world_size
+    return bool(_method_of_run(run)) if gpus is None else gpus > 1
 
 
 def _same_size(parameters: int, billions: float) -> bool:
@@ -812,7 +820,16 @@ def _title(run: Optional[Run], entry: _Entry, suits: bool) -> Text:
             re.sub(r"\ban? [\d.–]+B (?=model)", "the run's ", title.en),
         )
     gpus = run.hardware.gpus_per_node
-    if gpus is not None and f"{gpus} " in _launch(run, entry) and entry.gpus < gpus:
+    takes_all = run.framework == "llamafactory" and entry.gpus == 1  # its launcher does
+    if gpus is None and takes_all and _is_on_several(run):
+        return Text(
+            title.zh.replace("单卡", "多卡 DDP，每卡"),
+            title.en.replace("on one 80 GB card", "with DDP on 80 GB cards").replace(
+                "on one 24 GB card", "with DDP on 24 GB cards"
+            ),
+        )
+    is_counted = takes_all or f"{gpus} " in _launch(run, entry)
+    if gpus is not None and is_counted and entry.gpus < gpus:
         title = Text(
             re.sub(r"(?:单卡 |\d+×)(\d+ GB)", rf"{gpus}×\1", title.zh),
             re.sub(r"(?:one (\d+ GB) card|\d+×(\d+ GB))", rf"{gpus}×\1\2", title.en),

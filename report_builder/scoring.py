@@ -170,11 +170,20 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         item.points * (1 - share) if to_gain else 0.0,
         f"{item.category}/{item.group}" if item.group else "",
         judgement.evidence if status is judgement.status else (),
-        excluded or (judgement.current if told else Text("", "")),
+        excluded or (judgement.current if told else _instead(item, judgement, status)),
         judgement.action if advised else Text("", ""),
         _places(judgement) if advised else (),
         judgement.change if status is Status.DISABLED is judgement.status else None,
     )
+
+
+def _instead(item: Item, judgement: Judgement, status: Status) -> Text:
+    """What the run has in place of an item without alternatives of its own (:func:`_beside`)."""
+    shown = next(iter(judgement.evidence), None)
+    if item.group or shown is None or status is not Status.DISABLED:
+        return Text("", "")
+    said = shown.said or Text(shown.text, shown.text)
+    return Text(f"未启用（现为：{said.zh}）", f"off (instead: {said.en})")
 
 
 def _places(judgement: Judgement) -> tuple[Location, ...]:

@@ -186,12 +186,23 @@ CASES: tuple[Case, ...] = (
     Case("muon", ON, {**FULL, "use_muon": True, "bf16": True}),
     *(
         Case(item, status, settings)
-        for item in ("galore", "badam", "apollo", "adam-mini", "muon")
-        for status, settings in ((OFF, FULL), (NA, {}))
+        for item in ("galore", "badam", "apollo", "adam-mini")
+        for status, settings in ((OFF, FULL), (OFF, FROZEN), (NA, {}))
     ),
+    *(Case("muon", OFF, settings) for settings in (FULL, FROZEN, {})),  # it takes any matrix
+    *(
+        Case(item, NA, FULL, MEGATRON)
+        for item in ("galore", "badam", "apollo", "adam-mini", "muon")
+    ),
+    *(Case(item, NA, {**FULL, "deepspeed": ZERO2}, EIGHT) for item in ("galore", "apollo")),
+    Case("badam", NA, {**FULL, "deepspeed": ZERO2}, EIGHT),
+    Case("badam", OFF, {**FULL, "deepspeed": ZERO3}, EIGHT),
+    Case("muon", OFF, {**FULL, "deepspeed": ZERO2}, EIGHT),
     Case("fused-adam", ON, {"optim": "adamw_torch_fused"}),
     Case("fused-adam", ADVISED, {"optim": "adamw_torch"}),
     Case("fused-adam", ADVISED, {"optim": "adamw_torch", "enable_liger_kernel": True}),
+    Case("fused-adam", ON, {"optim": "adamw_apex_fused"}),
+    *(Case("fused-adam", OFF, {"optim": name}) for name in ("paged_adamw_8bit", "adamw_8bit")),
     Case("fused-adam", UNKNOWN, {"use_fisher": True}),  # a fork's own
     Case("fused-adam", OFF, {**FULL, "use_galore": True, "pure_bf16": True}),
     Case("fused-adam", NA, {**FULL, "deepspeed": OFFLOADED}, EIGHT),
@@ -205,6 +216,10 @@ CASES: tuple[Case, ...] = (
     Case("sdpa", PARTLY, {"flash_attn": "sdpa"}, ONE, (A100,)),
     Case("sdpa", OFF, {"flash_attn": "fa2"}),
     Case("sdpa", NA, {}, NPU),
+    *(
+        Case(item, NA, {**FULL, "flash_attn": "fa2"}, MEGATRON)
+        for item in ("flash-attention-2", "sdpa", "auto")
+    ),
     Case("auto", ON, {"flash_attn": "auto"}, ONE, (V100,)),
     Case("auto", ON, {}, ONE, (V100,)),
     Case("auto", PARTLY, {"flash_attn": "auto"}, ONE, (A100,)),

@@ -10,7 +10,7 @@ from typing import Any, Callable
 import pytest
 from audit_cases import NA, OFF, ON, script
 from audit_cases_llamafactory import CASES, EIGHT, FULL, NEVER_ADVISED, ONE, QWEN, Case
-from audits_support import adds_up, audit_named, scores_of
+from audits_support import adds_up, audit_named, items_of, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
@@ -292,3 +292,57 @@ def test_a_recipe_for_npus_is_none_for_cuda(tmp_path: Path) -> None:
     found = {item.id: item.status for category in scored.categories for item in category.items}
     assert found["liger-kernel"] is found["flash-attention-2"] is NA
     assert found["v1-kernels"] is OFF
+
+
+# --- what is said of items that are off or not known ------------------------------------------
+
+
+def said_of(root: Path, files: Mapping[str, str]) -> dict[str, tuple[Status, str]]:
+    return {
+        name: (item.status, item.current.en)
+        for name, item in items_of(audited(root, files)).items()
+    }
+
+
+SHARDING = ("zero2", "zero3", "fsdp", "zero3-offload", "fsdp-offload", "megatron-core")
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "status", "words"),
+    [
+        # 14 GiB of frozen weights: on one GPU or on eight, nothing has to be split
+        ({}, "llamafactory-cli train sft.yaml", OFF, "GiB fit one GPU"),
+        (FULL, "llamafactory-cli train sft.yaml", Status.UNKNOWN, "number of GPUs is not known"),
+        ({}, "", Status.UNKNOWN, "the launch command is not in sight"),
+    ],
+)
+def test_sharding_of_a_run_whose_gpus_are_not_counted(
+    settings: Mapping[str, Any], command: str, status: Status, words: str, tmp_path: Path
+) -> None:
+    files = {"sft.yaml": recipe(settings_of(Case("", ON, settings)))}
+    if command:
+        files["train.sh"] = f"{command}\n"
+    found = said_of(tmp_path, files)
+    assert {found[name][0] for name in SHARDING} == {status}
+    assert all(words in found[name][1] for name in SHARDING)
+
+
+def test_no_item_that_is_off_is_without_a_word(tmp_path: Path) -> None:
+    found = said_of(tmp_path, by_recipe(Case("", ON)))
+    assert [name for name, (_, words) in found.items() if not words] == []
+    assert "memory-maps its Arrow tables" in found["streaming"][1]
+
+
+def test_names_are_llamafactorys_own(tmp_path: Path) -> None:
+    entry = "from llamafactory.train.tuner import run_exp\nrun_exp()\n"
+    found = said_of(tmp_path, {"train.py": entry})
+    assert found["loraplus"] == (Status.UNKNOWN, "loraplus_lr_ratio: not known")
+    held = {
+        "src/llamafactory/extras/env.py": 'VERSION = "0.8.4.dev0"\n',
+        "src/llamafactory/hparams/parser.py": "",
+        "sft.yaml": recipe(settings_of(Case("", ON))),
+    }
+    found = said_of(tmp_path / "old", held)
+    for name in ("asft-loss", "muon", "adam-mini"):
+        assert found[name] == (NA, "this release does not have the parameter")
+    assert found["mask-history"][0] is OFF  # 0.8.3 has it

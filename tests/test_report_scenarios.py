@@ -310,3 +310,31 @@ def test_weights_that_a_full_training_goes_on_from_are_its_model() -> None:
     assert nearest.title.zh.startswith("本项目模型全参微调")
     found = yaml.safe_load(nearest.files[0].text.en)
     assert (found["model"], found["model_type"]) == ("/data/step-155", "got_ocr2")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "practices", "title"),
+    [
+        (1, {"tuning": "lora"}, "LoRA of a 7.6B model on one 80 GB card"),
+        (None, {"tuning": "lora"}, "LoRA of a 7.6B model on one 80 GB card"),
+        (4, {"tuning": "lora"}, "LoRA of a 7.6B model on 4×80 GB"),
+        # ZeRO is for several GPUs, however many they are
+        (None, {"tuning": "lora", "zero_stage": 2}, "LoRA of a 7.6B model with DDP on 80 GB cards"),
+        (
+            None,
+            {"tuning": "full", "zero_stage": 3},
+            "Full tuning of a 7.6B model with DeepSpeed ZeRO-3 on 8×80 GB",
+        ),
+        (
+            None,
+            {"tuning": "lora", "zero_stage": 2, "quantization_bits": 4},
+            "QLoRA of a 7.6B model with DDP on 24 GB cards",
+        ),
+    ],
+)
+def test_a_run_of_llamafactory_on_several_gpus_gets_no_template_for_one(
+    gpus: Any, practices: dict[str, Any], title: str
+) -> None:
+    run = replace(run_of(gpus=gpus, **practices), framework="llamafactory")
+    assert scenarios(run, "llamafactory")[0].title.en == title
+    assert "单卡" not in scenarios(run, "llamafactory")[0].title.zh or "one" in title

@@ -263,3 +263,71 @@ def test_flags_that_sglang_calls_deprecated_have_their_successors(
     assert message.startswith(instruction)
     pinned = {"requirements.txt": "sglang==0.5.15\n"}
     assert told(tmp_path / "old", {"serve.sh": command, **pinned}) == {}
+
+
+# --- source of LLaMA-Factory in the project ---
+
+RECIPE = (
+    "stage: sft\ndo_train: true\nfinetuning_type: lora\ntemplate: qwen\n"
+    "model_name_or_path: Qwen/Qwen2.5-7B\ndataset: mine\noutput_dir: saves\n"
+)
+MARK = "llamafactory/hparams/parser.py"
+
+
+def source(
+    folder: str, version: str, package: str = "llamafactory/extras/env.py"
+) -> dict[str, str]:
+    return {f"{folder}{package}": f'VERSION = "{version}"\n', f"{folder}{MARK}": ""}
+
+
+@pytest.mark.parametrize(
+    ("files", "recipe", "version"),
+    [
+        (source("src/", "0.8.4.dev0"), "examples/sft.yaml", "0.8.4.dev0"),
+        (source("src/", "0.7.1", "llamafactory/cli.py"), "sft.yaml", "0.7.1"),
+        (source("LLaMA-Factory/src/", "0.9.0"), "LLaMA-Factory/sft.yaml", "0.9.0"),
+        # that of another folder is not known to be installed
+        (source("LLaMA-Factory/src/", "0.9.0"), "configs/sft.yaml", None),
+        (
+            {**source("LF/src/", "0.9.0"), "setup.sh": "cd LF\npip install -e '.[torch]'\n"},
+            "configs/sft.yaml",
+            "0.9.0",
+        ),
+        (
+            {**source("LF/src/", "0.9.0"), "setup.sh": "pip install -e ./LF\n"},
+            "configs/sft.yaml",
+            "0.9.0",
+        ),
+        # the nearer of two
+        (
+            {**source("src/", "0.9.4"), **source("old/src/", "0.8.3")},
+            "old/examples/sft.yaml",
+            "0.8.3",
+        ),
+    ],
+)
+def test_the_source_that_a_run_lies_in_says_its_release(
+    tmp_path: Path, files: dict[str, str], recipe: str, version: Optional[str]
+) -> None:
+    run = runs_of(tmp_path, {**files, recipe: RECIPE})[0]
+    assert run.held.get("llamafactory") == version
+
+
+def test_defaults_of_a_release_are_its_own(tmp_path: Path) -> None:
+    told = {}
+    for version in ("0.8.4.dev0", "0.9.6.dev0"):
+        files = {**source("src/", version), "sft.yaml": RECIPE}
+        run = runs_of(tmp_path / version, files)[0]
+        told[version] = (run.practice("max_length").value, run.practice("max_length").note)
+    assert told["0.8.4.dev0"] == (1024, "llamafactory 0.8.3 hparams: cutoff_len 1024")
+    assert told["0.9.6.dev0"][0] == 2048
+    pinned = {"requirements.txt": "llamafactory==0.9.0\n", "sft.yaml": RECIPE}
+    assert runs_of(tmp_path / "pinned", pinned)[0].value("max_length") == 1024
+
+
+def test_what_a_held_release_lacks_is_not_advised(tmp_path: Path) -> None:
+    found = {}
+    for version in ("0.8.3", "0.9.5"):
+        files = {**source("src/", version), "sft.yaml": RECIPE}
+        found[version] = bool(told(tmp_path / version, files, "GPU305"))
+    assert found == {"0.8.3": False, "0.9.5": True}

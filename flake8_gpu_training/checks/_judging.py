@@ -26,8 +26,9 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Call, Import, Location, Origin, ProblemKind, Setting, Unknown
-from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
@@ -200,10 +201,10 @@ def advise(
 def _is_released(run: Run, name: str) -> bool:
     """Whether a release that the project may install has the parameter, as far as known."""
     group = _GROUPS.get(run.framework)
-    told = at_hand(run, group[0]) if group is not None else None
-    if group is None or told is None or not told.table.spans(group[1], name):
+    table = table_of(group[0]) if group is not None else None
+    if group is None or table is None or not table.spans(group[1], name):
         return True
-    return any(told.table.knows(group[1], name, release) for release in told.allowed)
+    return not lacks(run, *group, name)
 
 
 # Tables of the parameters of frameworks whose dialects of old releases are not kept apart.

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Union
+
 from flake8_gpu_training.checks._judging import Snippet, prefixed
+from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import PlaceKind, Run
 
 ONE_GPU = Text("只用一张 GPU", "the run uses one GPU")
 NO_PROCESSES = Text("启动的进程数未知", "how many processes are started is not known")
+_ALL_GPUS = Text(
+    "GPU 数未知：llamafactory-cli 在全部可见 GPU 上启动",
+    "the number of GPUs is not known: llamafactory-cli starts on all that it sees",
+)
+_UNSEEN = Text(
+    "未见启动命令，accelerate 可能带来 FSDP 或 DeepSpeed",
+    "the launch command is not in sight: accelerate may bring FSDP or DeepSpeed",
+)
+
+
+def uncounted(run: Run) -> Text:
+    """That the processes of ``run`` are not counted, and why."""
+    return _ALL_GPUS if run.launcher.name == "llamafactory" else NO_PROCESSES
+
+
+def unsharded_as_far_as_seen(run: Run, setting: Setting) -> Union[Setting, Text]:
+    """Why it is not known how ``run`` shards its model: a recipe that no command names, or
+    the ``setting`` itself."""
+    is_recipe = run.command is None and run.place.kind in (PlaceKind.YAML, PlaceKind.JSON)
+    return _UNSEEN if is_recipe and not setting.location else setting
 
 
 def launch(run: Run, count: int) -> Snippet:

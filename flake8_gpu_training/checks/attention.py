@@ -66,6 +66,8 @@ _FLASH = {
 }
 _OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
 _NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
+# LLaMA-Factory hands flash_attn to models of Transformers alone (train/mca/workflow.py, 0.9.5).
+_OWN_KERNELS = Text("Megatron 自带注意力实现", "Megatron attends by kernels of its own")
 _SMALL_BILLIONS = 0.4
 # LLaMA-Factory turns flash attention on for these by itself (model_utils/attention.py, 0.9.5).
 _FLASH_BY_ITSELF = re.compile(r"(?i)gpt[-_]?oss|gemma-2")
@@ -87,6 +89,8 @@ def _flash_attention(run: Run) -> Judgement:
 def _attention(run: Run) -> Judgement:
     setting = run.practice("attention")
     written = text(run, "attention")
+    if run.framework == "llamafactory" and run.value("megatron") is True:
+        return cannot_apply(_OWN_KERNELS)
     if written in _FLASH:
         return on(setting, _FLASH[written])
     called = first_call(

@@ -355,7 +355,9 @@ _FUSED_LAYERS = (
     ".enable_xformers_memory_efficient_attention",
 )
 _FUSED_LIBRARIES = ("megatron", "unsloth", "liger_kernel")
-_FUSED_OPTIMIZERS = ("fused", "apex", "8bit", "4bit", "came", "hybridadam")
+_OTHER_KERNELS = ("8bit", "4bit", "came", "hybridadam")
+"""Optimizers whose kernels fuse an update, and that are none of Adam's plain ones."""
+_FUSED_OPTIMIZERS = ("fused", "apex", *_OTHER_KERNELS)
 
 
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
@@ -464,10 +466,13 @@ def _fused_adam(run: Run) -> Judgement:
         return on(run.practice("megatron"))
     if run.value("offload_optimizer") in ("cpu", "nvme"):
         return cannot_apply(Text("优化器已卸载到 CPU", "the optimizer runs on the CPU, offloaded"))
+    name = text(run, "optimizer") or ""
+    if any(part in name for part in _OTHER_KERNELS):
+        return off(Text(f"优化器为 {name}", f"the optimizer is {name}"), setting)
     decided = _fused_optimizer(run, setting)
     if decided is not None:
         return decided
-    if text(run, "optimizer") != "adamw_torch":
+    if name != "adamw_torch":
         return off(Text(f"优化器为 {setting.value}", f"the optimizer is {setting.value}"), setting)
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)

@@ -17,6 +17,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._llamafactory import OLDER
 from flake8_gpu_training.checks._scale import (
     architecture,
     gpus,
@@ -25,9 +26,10 @@ from flake8_gpu_training.checks._scale import (
     text,
 )
 from flake8_gpu_training.checks._settings import algorithm, is_on, parameter
+from flake8_gpu_training.checks._starting import unsharded_as_far_as_seen
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting
-from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.reading import find, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -40,7 +42,6 @@ _VLLM = "https://blog.vllm.ai/2023/06/20/vllm.html"
 _CHECKPOINTING = "llamafactory 0.9.1 to 0.9.5, model/model_utils/checkpointing.py"
 
 _OTHER = Text("非 LlamaFactory 任务", "not a LlamaFactory run")
-_OLDER = Text("该版本没有此参数", "this release does not have the parameter")
 _LORA_ONLY = Text("仅用于 LoRA", "for LoRA only")
 _SFT_ONLY = Text("仅用于 SFT", "for supervised tuning only")
 _NO_CHECKPOINTS = Text("未启用激活重计算", "activations are not recomputed")
@@ -61,10 +62,7 @@ def _of_llamafactory(judge: Judge) -> Judge:
 
 def _is_too_new(run: Run, name: str) -> bool:
     """Whether no release that the project may install has the parameter."""
-    state = at_hand(run, "llamafactory")
-    if state is None:
-        return False
-    return not any(state.table.knows("train", name, release) for release in state.allowed)
+    return lacks(run, "llamafactory", "train", name)
 
 
 def _optional(
@@ -90,7 +88,7 @@ def _optional(
             return on(setting, variant)
         if decided_by and not run.practice(decided_by).known:
             return cannot_tell(run.practice(decided_by))
-        why = obstacle(run) or (_OLDER if own and _is_too_new(run, name) else None)
+        why = obstacle(run) or (OLDER if own and _is_too_new(run, name) else None)
         return off(hint, setting) if why is None else cannot_apply(why)
 
     return judge
@@ -124,7 +122,7 @@ def _fsdp_qlora(run: Run) -> Judgement:
     if gpus(run) == 1:
         return cannot_apply(_ONE_GPU)
     if not fsdp.known or not bits.known:
-        return cannot_tell(fsdp if not fsdp.known else bits)
+        return cannot_tell(unsharded_as_far_as_seen(run, fsdp) if not fsdp.known else bits)
     sharded = text(run, "fsdp") not in (None, "none", "no_shard")
     if sharded and (bits.value or _QUANTIZED_NAME.search(run.model.name or "")):
         return on(fsdp)
@@ -147,7 +145,7 @@ def _ray(run: Run) -> Judgement:
     if gpus(run) == 1:
         return cannot_apply(_ONE_GPU)
     if _is_too_new(run, "ray_num_workers"):
-        return cannot_apply(_OLDER)
+        return cannot_apply(OLDER)
     return off(Text("可选：由 Ray 集群启动各进程", "optional: a Ray cluster starts the processes"))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._documents import replacement
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
@@ -19,6 +20,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._llamafactory import SWITCHES, lean_optimizer
 from flake8_gpu_training.checks._scale import (
     number,
     text,
@@ -49,10 +51,6 @@ def _flag(run: Run, name: str) -> Optional[Setting]:
     return setting if setting is not None and setting.known and setting.value is True else None
 
 
-# LlamaFactory's further optimizers, each with a switch of its own.
-_LEAN = ("badam", "apollo", "adam-mini", "muon")
-
-
 @of_training()
 def _projected_optimizer(run: Run) -> Judgement:
     absent = missing(run, "use_galore")
@@ -65,8 +63,6 @@ def _projected_optimizer(run: Run) -> Judgement:
     optimizer = text(run, "optimizer")
     if optimizer is not None and "galore" in optimizer:
         return on(run.practice("optimizer"), "galore")
-    if run.framework == "llamafactory" and optimizer in _LEAN:
-        return on(run.practice("optimizer"), optimizer)
     full = tunes_all(run)
     if full is False:
         return cannot_apply(Text("只用于全参训练", "for full tuning only"))
@@ -287,14 +283,13 @@ CHECKS: tuple[Check, ...] = (
         "projected-optimizer",
         Text("低秩投影优化器（GaLore）", "Low-rank optimizer states (GaLore)"),
         Priority.LOW,
-        _projected_optimizer,
+        by_framework(_projected_optimizer, llamafactory=lean_optimizer),
         why="Adam's moments take 8 bytes a parameter; GaLore keeps them in a projected space.",
         fix="Use GaLore or Q-GaLore for full tuning on one GPU.",
         items=(
             Item(_S, "E", "galore", 3, "galore", "galore"),
             Item(_S, "E", "q-galore", 3, "galore", "q-galore"),
-            Item(_L, "E", "galore", 6, "optimizer", "galore|q-galore"),
-            *(Item(_L, "E", name, 6, "optimizer", name) for name in _LEAN),
+            *(Item(_L, "E", name, 6, "optimizer", name) for name in SWITCHES),
         ),
         impact=Impact(memory=(-65, -40), source=f"{sources.GALORE}; {sources.Q_GALORE}"),
         difficulty="medium",

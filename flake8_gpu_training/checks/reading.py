@@ -10,6 +10,7 @@ from flake8_gpu_training.checks import _storage as storage
 from flake8_gpu_training.checks._corpora import CORPORA, REGISTERED, Corpus
 from flake8_gpu_training.checks._judging import (
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     excluding,
@@ -76,12 +77,18 @@ def _reading(run: Run) -> Judgement:
     if run.value("megatron") is True and run.value("pretokenized") is True:
         return _of_megatron(run)
     if keeps_samples_in_arrow(run) or first_call(run, "datasets.load_dataset") is not None:
-        return on("Hugging Face datasets memory-maps its Arrow tables", "mapped")
+        return by_itself(_ARROW, "mapped")
     if first_call(run, ".ImageFolder", ".DatasetFolder") or opened_per_sample(run) is not None:
         return cannot_apply(
             Text("样本各为一个文件，用时读取", "each sample is a file, read when used")
         )
     return cannot_tell(Text("数据读取方式无法静态得知", "how samples are read is not known"))
+
+
+_ARROW = Text(
+    "Hugging Face datasets 以内存映射读取 Arrow 表",
+    "Hugging Face datasets memory-maps its Arrow tables",
+)
 
 
 def _of_megatron(run: Run) -> Judgement:

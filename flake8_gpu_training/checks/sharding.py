@@ -32,7 +32,13 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks._sharding_advice import how_to_shard, stage_snippet
-from flake8_gpu_training.checks._starting import NO_PROCESSES, ONE_GPU, launch
+from flake8_gpu_training.checks._starting import (
+    NO_PROCESSES,
+    ONE_GPU,
+    launch,
+    uncounted,
+    unsharded_as_far_as_seen,
+)
 from flake8_gpu_training.checks._swift import without_megatron
 from flake8_gpu_training.checks.base import (
     Check,
@@ -90,10 +96,27 @@ def _sharding(run: Run) -> Judgement:
     if spreads_layers(run):
         return _layers_spread(run)
     if not stage.known or not fsdp.known:
-        return cannot_tell(stage if not stage.known else fsdp)
+        return cannot_tell(unsharded_as_far_as_seen(run, stage if not stage.known else fsdp))
     if count is None or is_ray(run):
-        return cannot_tell(NO_PROCESSES)
+        return _on_any_number(run)
     return _unsharded(run, max(count, run.hardware.gpus or 1))
+
+
+_SMALL_GIB = 24.0  # memory of the smaller GPUs that models are trained on
+_SHARE_OF_STATES = 0.7  # the rest is for activations
+
+
+def _on_any_number(run: Run) -> Judgement:
+    """A run whose ranks are not counted: what fits one GPU need not be split on several."""
+    states, room = states_gib(run), memory_gib(run) or _SMALL_GIB
+    if states is None or states > _SHARE_OF_STATES * room:
+        return cannot_tell(NO_PROCESSES if is_ray(run) else uncounted(run))
+    return off(
+        Text(
+            f"模型状态约 {states:.0f} GiB，单卡放得下，无需切分",
+            f"model states of about {states:.0f} GiB fit one GPU: nothing has to be split",
+        )
+    )
 
 
 def _megatron(run: Run) -> Judgement:

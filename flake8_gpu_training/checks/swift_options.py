@@ -103,12 +103,20 @@ _DORA = _optional(
     Text("可选：质量略升、速度略降", "optional: better, but slower"),
     decided_by="tuning",
 )
-_LORA_PLUS = _optional(
-    ("lorap_lr_ratio", "loraplus_lr_ratio"),
-    _is_lora,
-    _LORA_ONLY,
-    Text("可选：B 矩阵用更大学习率", "optional: a larger learning rate for the B matrices"),
-    decided_by="tuning",
+
+
+def _two_rates(name: str) -> Judge:
+    return _optional(
+        (name,),
+        _is_lora,
+        _LORA_ONLY,
+        Text("可选：B 矩阵用更大学习率", "optional: a larger learning rate for the B matrices"),
+        decided_by="tuning",
+    )
+
+
+_LORA_PLUS = by_framework(
+    _two_rates("lorap_lr_ratio"), llamafactory=_two_rates("loraplus_lr_ratio")
 )
 _RSLORA = _optional(
     ("use_rslora",),
@@ -255,7 +263,7 @@ CHECKS: tuple[Check, ...] = (
         Priority.LOW,
         _swift_only(_LORA_PLUS),
         why="A larger learning rate for B converges in fewer steps.",
-        fix="Set lorap_lr_ratio (16 in the paper).",
+        fix="Set lorap_lr_ratio, or LlamaFactory's loraplus_lr_ratio (16 in the paper).",
         items=(_item("A", "lora-plus"), Item("llamafactory", "A", "loraplus", 1)),
         impact=Impact(source="LoRA+ (Hayou et al., 2024), arXiv:2402.12354"),
         sources=("LoRA+ (Hayou et al., 2024), arXiv:2402.12354", _SWIFT_TUNER),

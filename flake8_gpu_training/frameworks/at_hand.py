@@ -74,6 +74,21 @@ def version_at_hand(run: Run, distribution: str) -> tuple[int, ...]:
     return parsed(told.table.versions[told.allowed[-1]])
 
 
+def lacks(run: Run, distribution: str, group: str, name: str) -> bool:
+    """Whether no release that the project may install has a parameter.
+
+    Source that the project holds has what the release of its version had; a fork that adds to
+    it is set in its own words, and so seen.
+    """
+    state = at_hand(run, distribution)
+    if state is not None:
+        return not any(state.table.knows(group, name, release) for release in state.allowed)
+    table, held = table_of(distribution), run.held.get(distribution)
+    if table is None or held is None:
+        return False
+    return not table.knows(group, name, table.release(held))
+
+
 def required(table: Table, base: str, version: str) -> str:
     """What a release asks of a distribution that it builds on (PEP 440), "" for any."""
     wanted = table.requires.get(base)

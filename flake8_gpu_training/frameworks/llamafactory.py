@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
@@ -18,14 +21,15 @@ from flake8_gpu_training.frameworks.reading import (
     is_off,
     is_true,
     number,
+    parsed,
     practice,
     unknown,
-    version_of,
     warmup,
 )
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs.model import Run
 
+_NAMED = (0, 9, 1)
 _HPARAMS = "llamafactory 0.9.1 to 0.9.5 hparams"
 _MODEL = f"{_HPARAMS}/model_args.py"
 _DATA = f"{_HPARAMS}/data_args.py"
@@ -137,6 +141,43 @@ _SPELLINGS: dict[str, Spelling] = {
 }
 
 
+# Releases before 0.9.2 have no choice (model/model_utils/checkpointing.py, 0.7.1 to 0.9.0).
+_BUILT_IN = {"reentrant_checkpointing": "checkpointing.py: use_reentrant True"}
+
+
+def _release(run: Run) -> str:
+    """The release of the table that stands for the run's, "" for the newest ones."""
+    table, state = table_of("llamafactory"), at_hand(run, "llamafactory")
+    version = state.version if state is not None else run.held.get("llamafactory", "")
+    return table.versions[table.release(version)] if table is not None and version else ""
+
+
+def _spellings_of(run: Run) -> Mapping[str, Spelling]:
+    return _spellings_in(_release(run))
+
+
+@functools.lru_cache(maxsize=32)
+def _spellings_in(release: str) -> Mapping[str, Spelling]:
+    """The spellings with the defaults of a release, where it is none of those that are named."""
+    table = table_of("llamafactory")
+    if table is None or not release or parsed(release) >= _NAMED:
+        return _SPELLINGS
+    parameters = table.parameters("train", release)
+    found: dict[str, Spelling] = {}
+    for practice_, spelling in _SPELLINGS.items():
+        if not spelling.source.startswith("llamafactory"):
+            found[practice_] = spelling
+            continue
+        declared = parameters.get(spelling.parameter)
+        default, told = spelling.default, f"{spelling.parameter} not there yet"
+        if declared is not None and declared.has_default:
+            told = f"{spelling.parameter} {declared.default}"
+            default = spelling.read(declared.default)
+        told = f"llamafactory {release} {_BUILT_IN.get(practice_, f'hparams: {told}')}"
+        found[practice_] = dataclasses.replace(spelling, default=default, source=told)
+    return found
+
+
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     launched = practices_of_run(run)
     found: dict[str, Setting] = {}
@@ -185,7 +226,7 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
     if offload is not None and is_true(offload) and not is_true(disabled):
         found["gradient_checkpointing"] = practice("gradient_checkpointing", True, offload)
     version = launched.get("fsdp_version")
-    is_old = version_of(run, "llamafactory") < (0, 9, 4)
+    is_old = parsed(_release(run)) < (0, 9, 4)
     if version is not None and version.value == 2 and not is_old:
         # It sees to it by itself (0.9.4, model/model_utils/checkpointing.py).
         found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version)
@@ -430,5 +471,6 @@ FRAMEWORK = Framework(
     audit="llamafactory",
     distribution="llamafactory",
     spellings=_SPELLINGS,
+    dialect=_spellings_of,
     derive=_derive,
 )

@@ -47,6 +47,7 @@ from flake8_gpu_training.runs.configured import (
 from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.guards import guarded
 from flake8_gpu_training.runs.handing import Handing
+from flake8_gpu_training.runs.held_sources import held_for
 from flake8_gpu_training.runs.hydra import Composition, composed
 from flake8_gpu_training.runs.launchers import (
     Launch,
@@ -743,6 +744,7 @@ class Assembly:
             limits=installed.limits,
             perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
             unreleased=installed.unreleased,
+            held=held_for(installed.held, (at.path, *parts.files)),
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),

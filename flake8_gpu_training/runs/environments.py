@@ -9,7 +9,11 @@ from dataclasses import replace
 
 from flake8_gpu_training.facts import Command, Requirement, RequirementsFile, Setting
 from flake8_gpu_training.project import PYTHON_KINDS, SCRIPT_KINDS, FileKind, Project
-from flake8_gpu_training.runs.held_sources import held_by, named_in_submodules
+from flake8_gpu_training.runs.held_sources import (
+    held_by,
+    named_in_submodules,
+    releases_held,
+)
 from flake8_gpu_training.runs.mentions import cloned, mentioned_in, own_requirements
 from flake8_gpu_training.runs.pins import (
     IMAGE,
@@ -55,6 +59,7 @@ class Environments:
             | named_in_submodules(self._text(".gitmodules"))
             | cloned(list(commands))
         )
+        self._held = releases_held(project.files, self._text, commands)
         self._mentions: dict[str, tuple[Source, ...]] = {}
 
     def of(self, *paths: str) -> Pins:
@@ -81,8 +86,9 @@ class Environments:
             levels.append([one for one in others if folder in one.homes])
             others = [one for one in others if folder not in one.homes]
         mentioned = [one for folder in folders for one in self._mentioned(folder)]
-        held = self._unreleased | unreleased([*levels, others])
-        return replace(pins(levels, others, mentioned), unreleased=held)
+        installed = self._unreleased | unreleased([*levels, others])
+        found = pins(levels, others, mentioned)
+        return replace(found, unreleased=installed, held=self._held)
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
         for path in paths:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Callable
+
+from flake8_gpu_training.facts import Command
 
 # A file that only the source of the distribution has.
 _SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -68,3 +72,80 @@ def named_in_submodules(text: str) -> frozenset[str]:
     """Distributions whose source is a submodule, by the text of ``.gitmodules``."""
     stated = re.findall(r"(?m)^\s*(?:path|url)\s*=\s*(\S+)", text)
     return frozenset(repository_of(one) for one in stated) - {""}
+
+
+# --- which release the source is of ---
+
+_OF_LLAMAFACTORY = re.compile(r"(?:^|/)(?:llamafactory|llmtuner)/(?:extras/env|cli|__init__)\.py$")
+_VERSION = re.compile(r"(?m)^(?:__version__|VERSION)\s*=\s*[\"'](\d[\w.]*)[\"']")
+
+
+@dataclass(frozen=True)
+class Held:
+    """Source of a distribution in a project.
+
+    ``folder`` is what ``pip install`` is given; ``installed``: a script of the project does so.
+    """
+
+    folder: str
+    name: str
+    version: str
+    installed: bool = False
+
+
+def releases_held(
+    paths: Iterable[str], read: Callable[[str], str], commands: Iterable[Command]
+) -> tuple[Held, ...]:
+    """The sources that say their own version (LLaMA-Factory's launcher prints it)."""
+    found: dict[str, str] = {}
+    for path in paths:
+        mark = _OF_LLAMAFACTORY.search(path)
+        version = _VERSION.search(read(path)) if mark is not None else None
+        if mark is not None and version is not None:
+            found[_root_of(path[: mark.start()])] = version[1]
+    if not found:
+        return ()
+    into = {folder for command in commands for folder in _installs(command)}
+    return tuple(Held(f, "llamafactory", v, f in into) for f, v in sorted(found.items()))
+
+
+def held_for(sources: Iterable[Held], paths: Iterable[str]) -> dict[str, str]:
+    """By distribution, the version of the source that a run with files of ``paths`` is of: the
+    source that they lie in, else the one that the project installs."""
+    found: dict[str, str] = {}
+    for name in {one.name for one in sources}:
+        ours = [one for one in sources if one.name == name]
+        around = [o for o in ours if any(f"{path}/".startswith(_prefix(o)) for path in paths)]
+        deepest = max((len(one.folder) for one in around), default=0)
+        chosen = [one for one in around if len(one.folder) == deepest]
+        versions = {one.version for one in chosen or ours if chosen or one.installed}
+        if len(versions) == 1:
+            found[name] = versions.pop()
+    return found
+
+
+def _prefix(held: Held) -> str:
+    return f"{held.folder}/" if held.folder else ""
+
+
+def _root_of(package: str) -> str:
+    """The folder of a distribution whose package lies in this one (``src``)."""
+    return package.removesuffix("src").rstrip("/")
+
+
+def _installs(command: Command) -> Iterable[str]:
+    """Folders that ``pip install`` is given, as seen from the script and from the project."""
+    words = [word.text for word in command.words]
+    if "install" not in words[:4]:
+        return
+    for word in words:
+        folder = word.partition("[")[0]
+        if folder.startswith(".") or "/" in folder:
+            inside = posixpath.join(command.directory, folder)
+            yield _normal(inside)
+            yield _normal(posixpath.join(posixpath.dirname(command.location.path), inside))
+
+
+def _normal(path: str) -> str:
+    found = posixpath.normpath(path)
+    return "" if found == "." else found

@@ -302,6 +302,8 @@ class Run:
     unreleased: frozenset[str] = frozenset()
     """Distributions whose source the project holds or installs from a repository: what they
     take, no release can tell."""
+    held: Mapping[str, str] = field(default_factory=_nothing)
+    """Versions of sources that the project holds and the run is started from."""
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
     unexported: tuple[Setting, ...] = ()

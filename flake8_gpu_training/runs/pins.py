@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.facts import Requirement
+from flake8_gpu_training.runs.held_sources import Held
 
 LOCK, REQUIRED, INSTALLED, IMAGE = range(4)
 """Kinds of sources: of two beside each other, the first one that pins is believed."""
@@ -37,13 +38,15 @@ class Pins:
 
     ``versions``: the pinned ones. ``limits``: what is taken of the others (PEP 440); each entry
     is one environment. ``perhaps``: further environments that the script may run in: those of
-    other folders, and what a README names. ``unreleased``: taken from a repository.
+    other folders, and what a README names. ``unreleased``: taken from a repository. ``held``:
+    sources in the project that say which release they are of.
     """
 
     versions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     perhaps: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     unreleased: frozenset[str] = frozenset()
+    held: tuple[Held, ...] = ()
 
 
 @dataclass(frozen=True)

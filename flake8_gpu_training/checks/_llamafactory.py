@@ -1,0 +1,85 @@
+"""What LlamaFactory has in place of practices that all frameworks know: its own optimizers."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from flake8_gpu_training.checks._judging import (
+    cannot_apply,
+    cannot_tell,
+    excluding,
+    of_training,
+    off,
+    on,
+)
+from flake8_gpu_training.checks._scale import number, ranks, text
+from flake8_gpu_training.checks.base import Judgement
+from flake8_gpu_training.frameworks.at_hand import lacks
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+OLDER = Text("该版本没有此参数", "this release does not have the parameter")
+
+SWITCHES = {
+    "galore": "use_galore",
+    "badam": "use_badam",
+    "apollo": "use_apollo",
+    "adam-mini": "use_adam_mini",
+    "muon": "use_muon",
+}
+"""LlamaFactory's own optimizers, and the switch that it has for each."""
+_ADAPTERS = ("lora", "oft")
+_BASE_ONLY = Text("只用于全参与冻结微调", "for full and freeze tuning only")
+_WHOLE_HEADS = Text(
+    "按完整的注意力头分块，不适用于适配器", "its blocks are whole attention heads: no adapters"
+)
+_NOT_DEEPSPEED = Text("DeepSpeed 不支持", "not with DeepSpeed")
+_ZERO3_ALONE = Text("多卡时只支持 ZeRO-3", "on several GPUs with ZeRO-3 only")
+_ANOTHER = Text("Megatron 自有优化器", "Megatron has an optimizer of its own")
+
+
+@of_training()
+def lean_optimizer(run: Run) -> Judgement:
+    """GaLore and what LlamaFactory has beside it; most of them update the base model's weights.
+
+    As hparams/finetuning_args.py, hparams/parser.py and train/trainer_utils.py of 0.7.1 to 0.9.5
+    refuse them.
+    """
+    if run.value("megatron") is True:
+        return cannot_apply(_ANOTHER)
+    chosen = text(run, "optimizer") or ""
+    variant = next((name for name in SWITCHES if name in chosen), None)
+    if variant is not None:
+        return on(run.practice("optimizer"), variant)
+    if not run.practice("tuning").known:
+        return cannot_tell(run.practice("tuning"))
+    answer = off(Text("未使用；可选", "off; optional"))
+    if text(run, "tuning") == "full":
+        answer = off(
+            Text(
+                "未使用；全参训练显存不足时可选",
+                "off; an option for full tuning that is short of memory",
+            )
+        )
+    for name, switch in SWITCHES.items():
+        why = OLDER if lacks(run, "llamafactory", "train", switch) else _refused(run, name)
+        if why is not None:
+            answer = excluding(answer, why, name)
+    return answer
+
+
+def _refused(run: Run, name: str) -> Optional[Text]:
+    """Why the run cannot take one of the optimizers."""
+    if text(run, "tuning") in _ADAPTERS and name != "muon":  # which takes any matrix
+        return _WHOLE_HEADS if name == "adam-mini" else _BASE_ONLY
+    stage = number(run, "zero_stage")
+    if name in ("galore", "apollo") and stage is not None and _uses_deepspeed(run):
+        return _NOT_DEEPSPEED
+    if name == "badam" and (ranks(run) or 1) > 1 and stage is not None and stage != 3:
+        return _ZERO3_ALONE
+    return None
+
+
+def _uses_deepspeed(run: Run) -> bool:
+    """Whether a configuration is given, be it of stage 0."""
+    return run.practice("zero_stage").explicit or run.deepspeed is not None
