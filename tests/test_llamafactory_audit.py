@@ -343,6 +343,38 @@ def test_names_are_llamafactorys_own(tmp_path: Path) -> None:
         "sft.yaml": recipe(settings_of(Case("", ON))),
     }
     found = said_of(tmp_path / "old", held)
-    for name in ("asft-loss", "muon", "adam-mini"):
+    lacking = ("asft-loss", "dft-loss", "muon", "adam-mini", "liger-kernel", "fp8", "oft")
+    for name in lacking:
         assert found[name] == (NA, "this release does not have the parameter")
     assert found["mask-history"][0] is OFF  # 0.8.3 has it
+    assert found["neftune"][0] is found["dora"][0] is OFF
+    assert found["preprocessing-batch-size"] == (
+        ON,
+        "datasets.map takes 1000 samples at a time by default",
+    )
+    assert found["train-on-prompt-off"][1].endswith("(llamafactory 0.8.3, hparams/data_args.py)")
+
+
+def test_nothing_is_told_of_arguments_from_the_command_line(tmp_path: Path) -> None:
+    entry = "from llamafactory.train.tuner import run_exp\nrun_exp()\n"
+    found = said_of(tmp_path, {"train.py": entry})
+    assert found["streaming"][0] is found["fp8"][0] is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("template", "kind", "liger"),
+    [
+        ("qwen3", "LLM", Status.RECOMMENDED),
+        ("llama3", "LLM", Status.RECOMMENDED),
+        ("intern2", "LLM", Status.UNKNOWN),
+        ("qwen2_vl", "MLLM", Status.RECOMMENDED),
+        ("default", "unknown", NA),  # it formats any model
+    ],
+)
+def test_the_template_tells_the_kind_of_a_model_that_no_name_does(
+    template: str, kind: str, liger: Status, tmp_path: Path
+) -> None:
+    settings = {"model_name_or_path": "saves/merged", "template": template}
+    files = by_recipe(Case("", ON, settings))
+    assert runs_of(tmp_path / "run", files)[0].model.kind == kind
+    assert said_of(tmp_path, files)["liger-kernel"][0] is liger

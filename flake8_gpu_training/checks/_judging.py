@@ -28,7 +28,6 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.facts import Call, Import, Location, Origin, ProblemKind, Setting, Unknown
 from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.registry import framework_of
-from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
@@ -201,10 +200,7 @@ def advise(
 def _is_released(run: Run, name: str) -> bool:
     """Whether a release that the project may install has the parameter, as far as known."""
     group = _GROUPS.get(run.framework)
-    table = table_of(group[0]) if group is not None else None
-    if group is None or table is None or not table.spans(group[1], name):
-        return True
-    return not lacks(run, *group, name)
+    return group is None or not lacks(run, *group, name)
 
 
 # Tables of the parameters of frameworks whose dialects of old releases are not kept apart.

@@ -15,6 +15,9 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._scale import number, ranks, text
 from flake8_gpu_training.checks.base import Judgement
 from flake8_gpu_training.frameworks.at_hand import lacks
+from flake8_gpu_training.frameworks.llamafactory import NAMED, release_of
+from flake8_gpu_training.frameworks.reading import parsed
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -36,6 +39,22 @@ _WHOLE_HEADS = Text(
 _NOT_DEEPSPEED = Text("DeepSpeed 不支持", "not with DeepSpeed")
 _ZERO3_ALONE = Text("多卡时只支持 ZeRO-3", "on several GPUs with ZeRO-3 only")
 _ANOTHER = Text("Megatron 自有优化器", "Megatron has an optimizer of its own")
+
+
+def source_of(run: Run, file: str) -> str:
+    """Where a default was read that all releases from 0.7.1 on have: in the one at hand."""
+    release = release_of(run)
+    is_older = bool(release) and parsed(release) < NAMED
+    return f"llamafactory {release if is_older else '0.9.1 to 0.9.5'}, {file}"
+
+
+def takes_tuning(run: Run, name: str) -> bool:
+    """Whether the release at hand has a ``finetuning_type`` of that name, as far as known."""
+    table, release = table_of("llamafactory"), release_of(run)
+    if table is None or not release:
+        return True
+    choices = table.parameters("train", release)["finetuning_type"].choices
+    return not choices or name in choices
 
 
 @of_training()

@@ -19,6 +19,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
+from flake8_gpu_training.checks._llamafactory import OLDER, takes_tuning
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import (
     GIB,
@@ -79,6 +80,8 @@ _ADAPTERS = (
 def adapters(run: Run) -> Judgement:
     """Whether adapters are trained, and whether all weights are too many for the GPUs."""
     answer = _tuned(run)
+    if run.framework == "llamafactory" and not takes_tuning(run, "oft"):
+        return excluding(answer, OLDER, "oft")
     if of_megatron(run):
         return excluding(answer, MEGATRON, "adalora", "lisa")
     if run.framework == "swift" and text(run, "tuning") not in ("full", None):

@@ -32,6 +32,7 @@ from flake8_gpu_training.checks._kernel_examples import (
     SCRIPT,
 )
 from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth, trains_head
+from flake8_gpu_training.checks._llamafactory import OLDER
 from flake8_gpu_training.checks._programs import (
     builds_vision,
     calls,
@@ -54,6 +55,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks._settings import algorithm, is_on, parameter, task
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.language import Text
@@ -219,6 +221,10 @@ def _liger(run: Run) -> Judgement:
         return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
     if not setting.known:
         return cannot_tell(setting)
+    if run.framework == "llamafactory" and lacks(
+        run, "llamafactory", "train", "enable_liger_kernel"
+    ):
+        return cannot_apply(OLDER)
     return _advise_liger(run, setting)
 
 

@@ -11,13 +11,14 @@ from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._judging import (
     Judge,
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     of_training,
     off,
     on,
 )
-from flake8_gpu_training.checks._llamafactory import OLDER
+from flake8_gpu_training.checks._llamafactory import OLDER, source_of
 from flake8_gpu_training.checks._scale import (
     architecture,
     gpus,
@@ -308,13 +309,21 @@ def _v1_kernels(run: Run) -> Judgement:
 _SMALL_GROUP = 100  # samples below which the overhead of each call shows
 
 
+_GROUPS_OF_DATASETS = Text(
+    "datasets.map 默认每批 1000 条", "datasets.map takes 1000 samples at a time by default"
+)
+
+
 @_of_llamafactory
 def _preprocessing_batch(run: Run) -> Judgement:
-    setting = parameter(run, "preprocessing_batch_size", default=1000, source=_DATA)
+    name = "preprocessing_batch_size"
+    setting = parameter(run, name, default=1000, source=source_of(run, "hparams/data_args.py"))
     if not setting.known:
         return cannot_tell(setting)
     if run.value("pretokenized") is True and run.value("streaming") is not True:
         return cannot_apply(Text("使用预分词缓存", "the tokenised data are cached"))
+    if not setting.explicit and _is_too_new(run, name):
+        return by_itself(_GROUPS_OF_DATASETS)
     value = setting.value
     if isinstance(value, int) and value >= _SMALL_GROUP:
         return on(setting)
@@ -410,7 +419,8 @@ def _prompt(run: Run) -> Judgement:
         return cannot_tell(run.practice("algorithm"))
     if not _is_sft(run):
         return cannot_apply(_SFT_ONLY)
-    setting = parameter(run, "train_on_prompt", default=False, source=_DATA)
+    where = source_of(run, "hparams/data_args.py")
+    setting = parameter(run, "train_on_prompt", default=False, source=where)
     if not setting.known:
         return cannot_tell(setting)
     if is_on(setting):

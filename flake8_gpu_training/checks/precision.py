@@ -26,6 +26,7 @@ from flake8_gpu_training.checks._judging import (
     spelled,
     with_edits,
 )
+from flake8_gpu_training.checks._llamafactory import OLDER
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
     architecture,
@@ -39,6 +40,7 @@ from flake8_gpu_training.checks._scale import (
 )
 from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting, Unknown
+from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.hub_models import CHECKPOINT_DECIDES, dtype_asked
 from flake8_gpu_training.frameworks.megatron import is_recent
 from flake8_gpu_training.language import Text
@@ -393,6 +395,8 @@ def _fp8(run: Run) -> Judgement:
     name = gpu_text(run)
     if run.framework == "llamafactory" and number(run, "quantization_bits"):
         return cannot_apply(Text("量化训练不支持 FP8", "not with a quantized base"))
+    if run.framework == "llamafactory" and lacks(run, "llamafactory", "train", "fp8"):
+        return cannot_apply(OLDER)
     if has_fp8(run) is False:
         return cannot_apply(Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"))
     if text(run, "precision") == "fp8":
@@ -411,6 +415,8 @@ def _fp8(run: Run) -> Judgement:
     found = imports(run, "msamp")
     if found is not None:
         return imported(found)
+    if run.framework == "llamafactory" and not setting.known:
+        return cannot_tell(setting)
     if not setting.known and "fp8" not in getattr(setting.value, "candidates", ("fp8",)):
         return off(Text("未用 FP8", "FP8 is off"))
     if not setting.known:

@@ -76,6 +76,8 @@ def _reading(run: Run) -> Judgement:
         return loaded
     if run.value("megatron") is True and run.value("pretokenized") is True:
         return _of_megatron(run)
+    if not streaming.known and run.framework in ("llamafactory", "swift"):
+        return cannot_tell(streaming)
     if keeps_samples_in_arrow(run) or first_call(run, "datasets.load_dataset") is not None:
         return by_itself(_ARROW, "mapped")
     if first_call(run, ".ImageFolder", ".DatasetFolder") or opened_per_sample(run) is not None:

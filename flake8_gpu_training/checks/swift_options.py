@@ -15,6 +15,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._llamafactory import OLDER
 from flake8_gpu_training.checks._scale import number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
@@ -36,6 +37,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.reading import find, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -83,6 +85,8 @@ def _optional(
         elif setting.explicit and is_on(setting):
             return on(setting)
         absent = missing(run, *names)
+        if run.framework == "llamafactory" and lacks(run, "llamafactory", "train", names[0]):
+            absent = OLDER
         if absent is not None:
             return cannot_apply(absent)
         if applies is _is_lora and not run.practice("tuning").known:
@@ -156,13 +160,19 @@ _NEFTUNE = _optional(
     Text("可选：嵌入噪声", "optional: noise on embeddings"),
     decided_by="algorithm",
 )
-_DFT = _optional(
-    ("enable_dft_loss", "use_dft_loss"),
-    _is_sft,
-    _SFT_ONLY,
-    Text("可选：DFT 损失", "optional: the DFT loss"),
-    decided_by="algorithm",
-)
+
+
+def _dft(name: str) -> Judge:
+    return _optional(
+        (name,),
+        _is_sft,
+        _SFT_ONLY,
+        Text("可选：DFT 损失", "optional: the DFT loss"),
+        decided_by="algorithm",
+    )
+
+
+_DFT = by_framework(_dft("enable_dft_loss"), llamafactory=_dft("use_dft_loss"))
 
 
 def _is_long(run: Run) -> bool:
@@ -346,7 +356,7 @@ CHECKS: tuple[Check, ...] = (
         Priority.LOW,
         _swift_only(_DFT),
         why="Dynamic fine-tuning weights each token's loss by its probability.",
-        fix="Set enable_dft_loss.",
+        fix="Set enable_dft_loss, or LlamaFactory's use_dft_loss.",
         items=(
             _item("I", "dft-loss"),
             Item("llamafactory", "I", "dft-loss", 1, "loss"),

@@ -80,13 +80,13 @@ def lacks(run: Run, distribution: str, group: str, name: str) -> bool:
     Source that the project holds has what the release of its version had; a fork that adds to
     it is set in its own words, and so seen.
     """
+    table, held = table_of(distribution), run.held.get(distribution)
+    if table is None or not table.spans(group, name):
+        return False  # what a base distribution declares is another's
     state = at_hand(run, distribution)
     if state is not None:
-        return not any(state.table.knows(group, name, release) for release in state.allowed)
-    table, held = table_of(distribution), run.held.get(distribution)
-    if table is None or held is None:
-        return False
-    return not table.knows(group, name, table.release(held))
+        return not any(table.knows(group, name, release) for release in state.allowed)
+    return held is not None and not table.knows(group, name, table.release(held))
 
 
 def required(table: Table, base: str, version: str) -> str:

@@ -29,7 +29,8 @@ from flake8_gpu_training.frameworks.reading import (
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs.model import Run
 
-_NAMED = (0, 9, 1)
+NAMED = (0, 9, 1)
+"""The first of the releases that the sources of defaults name."""
 _HPARAMS = "llamafactory 0.9.1 to 0.9.5 hparams"
 _MODEL = f"{_HPARAMS}/model_args.py"
 _DATA = f"{_HPARAMS}/data_args.py"
@@ -145,7 +146,7 @@ _SPELLINGS: dict[str, Spelling] = {
 _BUILT_IN = {"reentrant_checkpointing": "checkpointing.py: use_reentrant True"}
 
 
-def _release(run: Run) -> str:
+def release_of(run: Run) -> str:
     """The release of the table that stands for the run's, "" for the newest ones."""
     table, state = table_of("llamafactory"), at_hand(run, "llamafactory")
     version = state.version if state is not None else run.held.get("llamafactory", "")
@@ -153,14 +154,14 @@ def _release(run: Run) -> str:
 
 
 def _spellings_of(run: Run) -> Mapping[str, Spelling]:
-    return _spellings_in(_release(run))
+    return _spellings_in(release_of(run))
 
 
 @functools.lru_cache(maxsize=32)
 def _spellings_in(release: str) -> Mapping[str, Spelling]:
     """The spellings with the defaults of a release, where it is none of those that are named."""
     table = table_of("llamafactory")
-    if table is None or not release or parsed(release) >= _NAMED:
+    if table is None or not release or parsed(release) >= NAMED:
         return _SPELLINGS
     parameters = table.parameters("train", release)
     found: dict[str, Spelling] = {}
@@ -226,7 +227,7 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
     if offload is not None and is_true(offload) and not is_true(disabled):
         found["gradient_checkpointing"] = practice("gradient_checkpointing", True, offload)
     version = launched.get("fsdp_version")
-    is_old = parsed(_release(run)) < (0, 9, 4)
+    is_old = parsed(release_of(run)) < (0, 9, 4)
     if version is not None and version.value == 2 and not is_old:
         # It sees to it by itself (0.9.4, model/model_utils/checkpointing.py).
         found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, version)

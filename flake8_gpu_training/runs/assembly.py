@@ -906,10 +906,13 @@ class Assembly:
         return _dict_document(parts.python, setting.value, setting.text, setting.location)
 
     def _model(self, parts: _Parts, command: Optional[Command], framework: str) -> Model:
+        from flake8_gpu_training.frameworks.llamafactory_templates import formatted
         from flake8_gpu_training.frameworks.swift_types import typed
         from flake8_gpu_training.runs.modelling import model_of_run
 
         model = model_of_run(parts.settings, parts.python, parts.is_open, self.reach, command)
+        if framework == "llamafactory":
+            return formatted(model, parts.settings)
         return typed(model, parts.settings) if framework == "swift" else model
 
 
