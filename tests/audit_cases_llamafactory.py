@@ -194,6 +194,15 @@ CASES: tuple[Case, ...] = (
         Case(item, NA, FULL, MEGATRON)
         for item in ("galore", "badam", "apollo", "adam-mini", "muon")
     ),
+    *(
+        Case(item, NA, FULL, MEGATRON)
+        for item in ("lora", "oft", "neftune", "dft-loss", "eaft-loss", "mixture-of-depths")
+    ),
+    Case("mask-history", OFF, FULL, MEGATRON),
+    Case("megatron-core", NA, {}, EIGHT),  # LoRA
+    Case("fsdp-qlora", OFF, {"deepspeed": ZERO3}, EIGHT),
+    _by_accelerate("badam", NA, SHARDED, **FULL),
+    Case("bf16", ON, {"fp8": True, "bf16": True}, ONE, (H100,)),
     *(Case(item, NA, {**FULL, "deepspeed": ZERO2}, EIGHT) for item in ("galore", "apollo")),
     Case("badam", NA, {**FULL, "deepspeed": ZERO2}, EIGHT),
     Case("badam", OFF, {**FULL, "deepspeed": ZERO3}, EIGHT),

@@ -304,7 +304,7 @@ def said_of(root: Path, files: Mapping[str, str]) -> dict[str, tuple[Status, str
     }
 
 
-SHARDING = ("zero2", "zero3", "fsdp", "zero3-offload", "fsdp-offload", "megatron-core")
+SHARDING = ("zero2", "zero3", "fsdp", "zero3-offload", "fsdp-offload")
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ _WHOLE_HEADS = Text(
 )
 _NOT_DEEPSPEED = Text("DeepSpeed 不支持", "not with DeepSpeed")
 _ZERO3_ALONE = Text("多卡时只支持 ZeRO-3", "on several GPUs with ZeRO-3 only")
+TRAINS_ALL = Text("Megatron-core 后端只支持全参训练", "it trains full models only")
 _ANOTHER = Text("Megatron 自有优化器", "Megatron has an optimizer of its own")
 
 
@@ -94,9 +95,30 @@ def _refused(run: Run, name: str) -> Optional[Text]:
     stage = number(run, "zero_stage")
     if name in ("galore", "apollo") and stage is not None and _uses_deepspeed(run):
         return _NOT_DEEPSPEED
-    if name == "badam" and (ranks(run) or 1) > 1 and stage is not None and stage != 3:
+    if name == "badam" and stage is not None and stage != 3 and _is_split_over_ranks(run):
         return _ZERO3_ALONE
     return None
+
+
+def _is_split_over_ranks(run: Run) -> bool:
+    """Whether several processes train, as their number or FSDP tells."""
+    return (ranks(run) or 1) > 1 or text(run, "fsdp") not in (None, "none", "no_shard")
+
+
+def without_megatron_core(run: Run) -> Optional[Text]:
+    """Why Megatron-core cannot drive the run (train/mca/workflow.py, 0.9.4 and 0.9.5)."""
+    if run.framework != "llamafactory":
+        return None
+    if lacks(run, "llamafactory", "train", "use_mca"):
+        return OLDER
+    return None if text(run, "tuning") in (None, "full") or has_bridge(run) else TRAINS_ALL
+
+
+def has_bridge(run: Run) -> bool:
+    """Whether the source at hand is newer than all releases: 0.9.6.dev0 has Megatron Bridge,
+    which trains adapters too."""
+    table, held = table_of("llamafactory"), run.held.get("llamafactory", "")
+    return table is not None and bool(held) and parsed(held) > parsed(table.versions[-1])
 
 
 def _uses_deepspeed(run: Run) -> bool:

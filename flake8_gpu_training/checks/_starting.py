@@ -16,8 +16,8 @@ _ALL_GPUS = Text(
     "the number of GPUs is not known: llamafactory-cli starts on all that it sees",
 )
 _UNSEEN = Text(
-    "未见启动命令，accelerate 可能带来 FSDP 或 DeepSpeed",
-    "the launch command is not in sight: accelerate may bring FSDP or DeepSpeed",
+    "未见启动命令，其中可能启用 FSDP、DeepSpeed 或 Megatron",
+    "the launch command is not in sight: it may bring FSDP, DeepSpeed or Megatron",
 )
 
 

@@ -19,7 +19,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
-from flake8_gpu_training.checks._llamafactory import OLDER, takes_tuning
+from flake8_gpu_training.checks._llamafactory import OLDER, TRAINS_ALL, has_bridge, takes_tuning
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import (
     GIB,
@@ -80,13 +80,19 @@ _ADAPTERS = (
 def adapters(run: Run) -> Judgement:
     """Whether adapters are trained, and whether all weights are too many for the GPUs."""
     answer = _tuned(run)
-    if run.framework == "llamafactory" and not takes_tuning(run, "oft"):
-        return excluding(answer, OLDER, "oft")
+    if run.framework == "llamafactory":
+        return _of_llamafactory(run, answer)
     if of_megatron(run):
         return excluding(answer, MEGATRON, "adalora", "lisa")
     if run.framework == "swift" and text(run, "tuning") not in ("full", None):
         return excluding(answer, _OF_FULL, "lisa")
     return answer
+
+
+def _of_llamafactory(run: Run, answer: Judgement) -> Judgement:
+    if run.value("megatron") is True and not has_bridge(run):
+        return excluding(answer, TRAINS_ALL, "lora", "oft")
+    return answer if takes_tuning(run, "oft") else excluding(answer, OLDER, "oft")
 
 
 _OF_FULL = Text("LISA 只用于全参训练", "LISA is for full tuning")

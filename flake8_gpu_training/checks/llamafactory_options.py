@@ -66,6 +66,17 @@ def _is_too_new(run: Run, name: str) -> bool:
     return lacks(run, "llamafactory", "train", name)
 
 
+_OTHER_MODEL = Text("Megatron 不构建该模型", "Megatron builds a model of its own")
+# What Megatron's route takes too: arguments of the data, and of Transformers.
+_ANY_MODEL = ("mask_history", "auto_find_batch_size")
+
+
+def _own_model(run: Run, name: str) -> Optional[Text]:
+    """That Megatron's route reads no parameter of Transformers' models and losses."""
+    is_read = run.value("megatron") is not True or name in _ANY_MODEL
+    return None if is_read else _OTHER_MODEL
+
+
 def _optional(
     name: str,
     obstacle: Obstacle,
@@ -89,7 +100,8 @@ def _optional(
             return on(setting, variant)
         if decided_by and not run.practice(decided_by).known:
             return cannot_tell(run.practice(decided_by))
-        why = obstacle(run) or (OLDER if own and _is_too_new(run, name) else None)
+        why = _own_model(run, name) or obstacle(run)
+        why = why or (OLDER if own and _is_too_new(run, name) else None)
         return off(hint, setting) if why is None else cannot_apply(why)
 
     return judge
@@ -122,10 +134,12 @@ def _fsdp_qlora(run: Run) -> Judgement:
         return cannot_apply(_LORA_ONLY)
     if gpus(run) == 1:
         return cannot_apply(_ONE_GPU)
-    if not fsdp.known or not bits.known:
-        return cannot_tell(unsharded_as_far_as_seen(run, fsdp) if not fsdp.known else bits)
-    sharded = text(run, "fsdp") not in (None, "none", "no_shard")
-    if sharded and (bits.value or _QUANTIZED_NAME.search(run.model.name or "")):
+    if not bits.known:
+        return cannot_tell(bits)
+    quantized = bool(bits.value or _QUANTIZED_NAME.search(run.model.name or ""))
+    if quantized and not fsdp.known and not number(run, "zero_stage"):
+        return cannot_tell(unsharded_as_far_as_seen(run, fsdp))
+    if quantized and text(run, "fsdp") not in (None, "none", "no_shard"):
         return on(fsdp)
     return off(
         Text("可选：显存不足时把量化基座切分到多卡", "optional: shards a quantized base over GPUs")
@@ -153,13 +167,8 @@ def _ray(run: Run) -> Judgement:
 # --- GPU211 to GPU214: precision of single layers, ways of checkpointing ---
 
 
-_OTHER_MODEL = Text("Megatron 不构建该模型", "Megatron builds a model of its own")
-
-
 def _norms_in_fp32(run: Run) -> Optional[Text]:
     """Why upcasting norms changes nothing: trained weights are FP32 (model/adapter.py)."""
-    if run.value("megatron") is True:
-        return _OTHER_MODEL
     half = run.value("precision") == "pure-bf16" or is_on(parameter(run, "use_badam"))
     if not _tunes(run, "full") or half or number(run, "zero_stage") == 3:
         return None
@@ -177,8 +186,6 @@ _LAYERNORM = _optional(
 
 
 def _no_logits(run: Run) -> Optional[Text]:
-    if run.value("megatron") is True:
-        return _OTHER_MODEL
     if run.value("liger_kernel") is True and algorithm(run) in ("pt", "sft"):
         return Text("Liger 融合损失不产生 lm_head 输出", "Liger's fused loss has no such output")
     return None
@@ -195,8 +202,6 @@ _MEGATRON = Text("Megatron 自有重计算", "Megatron recomputes in its own way
 
 
 def _no_unsloth_checkpoints(run: Run) -> Optional[Text]:
-    if run.value("megatron") is True:
-        return _MEGATRON
     if run.value("gradient_checkpointing") is False:
         return _NO_CHECKPOINTS
     return None if is_cuda(run) else Text("非 CUDA 设备", "not a CUDA device")
@@ -385,6 +390,8 @@ def _freeze(run: Run) -> Judgement:
         return cannot_tell(setting)
     if _tunes(run, "freeze"):
         return on(setting)
+    if run.value("megatron") is True:
+        return cannot_apply(_OTHER_MODEL)
     if _tunes(run, *_ADAPTERS):
         return cannot_apply(Text("适配器已冻结基座", "adapters leave the base model frozen"))
     return off(Text("可选：只训练部分层", "optional: some layers are trained"), setting)

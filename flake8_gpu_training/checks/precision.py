@@ -43,6 +43,7 @@ from flake8_gpu_training.facts import Setting, Unknown
 from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.hub_models import CHECKPOINT_DECIDES, dtype_asked
 from flake8_gpu_training.frameworks.megatron import is_recent
+from flake8_gpu_training.frameworks.reading import is_true
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -75,6 +76,8 @@ def _precision(run: Run) -> Judgement:
             return _fp8_without_cores(run, setting)
         if precision == "fp16" and _suits_bf16(run):
             return _fp16_beside_bf16(run, setting)
+        if precision == "fp8" and is_true(run.setting("bf16")):
+            return on(run.settings["bf16"], "bf16")  # what FP8 leaves is computed so
         is_pure = precision == "pure-bf16" and run.framework == "llamafactory"
         return on(setting, "pure-bf16" if is_pure else _HALF[precision])
     called = _called_precision(run)

@@ -17,6 +17,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._llamafactory import without_megatron_core
 from flake8_gpu_training.checks._scale import (
     ASSUMED_MEMORY_GIB,
     data_ranks,
@@ -61,7 +62,7 @@ _ONE_NODE = Text("单机训练", "the run uses one node")
 def sharding(run: Run) -> Judgement:
     """How the run splits its model's states, and whether it has to."""
     answer = _sharding(run)
-    refused = without_megatron(run)
+    refused = without_megatron(run) or without_megatron_core(run)
     if refused is not None:
         answer = excluding(answer, refused, "megatron", "megatron-fsdp")
     if run.value("megatron") is True:

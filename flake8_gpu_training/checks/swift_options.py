@@ -46,6 +46,7 @@ _SWIFT_TUNER = "ms-swift 4.6.0, arguments/tuner_args.py"
 _SWIFT_TRAIN = "ms-swift 4.6.0, trainers/arguments.py"
 
 
+_OTHER_MODEL = Text("Megatron 不构建该模型", "Megatron builds a model of its own")
 _LORA_ONLY = Text("仅用于 LoRA", "for LoRA only")
 _SFT_ONLY = Text("仅用于 SFT", "for supervised tuning only")
 
@@ -87,6 +88,8 @@ def _optional(
         absent = missing(run, *names)
         if run.framework == "llamafactory" and lacks(run, "llamafactory", "train", names[0]):
             absent = OLDER
+        if run.framework == "llamafactory" and run.value("megatron") is True:
+            absent = _OTHER_MODEL
         if absent is not None:
             return cannot_apply(absent)
         if applies is _is_lora and not run.practice("tuning").known:

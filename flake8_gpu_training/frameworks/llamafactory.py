@@ -350,7 +350,8 @@ def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         for name, value in launched.items()
         if name in ("fsdp", "fsdp_version", "fsdp_offload", "overlap_comm")
     }
-    if not found and run.command is not None and not is_launch_unread(run):
+    by_ray = run.command is None and find(run, "ray_num_workers") is not None
+    if not found and (by_ray or (run.command is not None and not is_launch_unread(run))):
         found.update(by_default(run, "fsdp", "none", f"{_HF}: fsdp is off"))
     return found
 
