@@ -141,10 +141,13 @@ def missing(run: Run) -> tuple[str, ...]:
     """What an estimate of a training ``run`` lacks, by name.
 
     ``parameters``, ``shape``, ``micro_batch_size``, ``max_length``, ``ranks``; or ``rollout``,
-    an engine in the same process whose share of the memory is its own setting.
+    an engine in the same process whose share of the memory is its own setting; or ``kind``,
+    a model of which the formulas say nothing.
     """
     if run.value("rollout_engine") in ("vllm", "sglang"):
         return ("rollout",)
+    if run.model.kind in _NO_DECODERS:
+        return ("kind",)
     lacking = []
     if _shape(run.model) is None:
         lacking.append("shape" if run.model.parameters else "parameters")

@@ -10,12 +10,13 @@ from typing import Any, Optional
 
 from flake8_gpu_training.checks.base import Change, Judgement, Status
 from flake8_gpu_training.checks.changes import recommend
-from flake8_gpu_training.facts import Origin, Setting
+from flake8_gpu_training.facts import Origin, Setting, known
 from flake8_gpu_training.frameworks import verl
 from flake8_gpu_training.hardware import Gpu, gpu_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate, lora_parameters, model_states
 from flake8_gpu_training.runs.model import Run, RunKind
+from report_builder.loaders import OF_KINDS, loader_of
 
 # Cards the tables show when the hardware is not known: name and GiB.
 _HF_INTEGRATION = frozenset({"swift", "llamafactory", "hf_trainer"})
@@ -67,6 +68,7 @@ _INSTALL = MappingProxyType(
         "SDPA": 'pip install "torch>=2.2"',
     }
 )
+_TORCH = '"torch>=2.2"'
 _PRACTICE = MappingProxyType(
     {
         "FA2": "flash_attention_2",
@@ -124,8 +126,13 @@ _SERVING = Text(
 )
 
 
-def flash_attention(run: Optional[Run]) -> FlashAdvice:
-    """Version, installation and the switch of this run's framework."""
+def flash_attention(run: Optional[Run], judged: Optional[Judgement] = None) -> FlashAdvice:
+    """Version, installation and the switch of this run's framework.
+
+    ``judged``: what the check of flash attention says of the run; the advice follows it.
+    """
+    if run is not None and judged is not None and _is_optional(run, judged):
+        return _of_small_model(run, judged)
     gpu = gpu_named(run.hardware.gpu) if run is not None and run.hardware.gpu else None
     version = _version(gpu)
     if run is not None and run.framework in _ENGINE_SWITCH:
@@ -135,6 +142,8 @@ def flash_attention(run: Optional[Run]) -> FlashAdvice:
     else:
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
     install, needs = _INSTALL[version], _NEEDS
+    if run is not None and run.value("algorithm") in _GENERATED:
+        needs = _NEEDS_PRECISION
     if run is not None and run.framework in _DIFFUSION:
         needs = _NEEDS_PRECISION
         if run.framework == "flow_factory" and version != "SDPA":
@@ -147,6 +156,43 @@ def flash_attention(run: Optional[Run]) -> FlashAdvice:
         install,
         _integration(run, version),
         needs,
+    )
+
+
+_GENERATED = frozenset({"grpo", "rloo", "ppo"})
+"""Algorithms whose samples are neither packed nor flattened."""
+_BY_DEFAULT = Text(
+    "；支持 SDPA 的版本默认启用，不必设置",
+    "; releases that have it for the model take it by default, nothing has to be set",
+)
+_NOT_YET = Text(
+    "；当前安装的版本还没有（现为 eager），升级后自动启用",
+    "; the release at hand does not have it yet (eager now): a newer one takes it by itself",
+)
+
+
+def _is_optional(run: Run, judged: Judgement) -> bool:
+    """Whether a model that is no decoder of text may do without a flash kernel."""
+    is_small = run.framework == "hf_trainer" and run.model.kind in OF_KINDS
+    return is_small and judged.status is Status.DISABLED and bool(judged.current.en)
+
+
+def _of_small_model(run: Run, judged: Judgement) -> FlashAdvice:
+    is_late = run.value("attention") == "eager" and not run.practice("attention").explicit
+    more = _NOT_YET if is_late else _BY_DEFAULT
+    install = f"pip install -U transformers {_TORCH}" if is_late else _INSTALL["SDPA"]
+    asked = "" if is_late else ', attn_implementation="sdpa"'
+    loader, name = loader_of(run), run.model.name or "google-bert/bert-base-uncased"
+    return FlashAdvice(
+        "SDPA",
+        Text(judged.current.zh + more.zh, judged.current.en + more.en),
+        install,
+        Change(
+            "python",
+            f"from transformers import {loader}\n\n"
+            f'model = {loader}.from_pretrained("{name}"{asked})',
+        ),
+        _NEEDS_PRECISION if not is_late else Text("", ""),
     )
 
 
@@ -214,10 +260,11 @@ def _integration(run: Optional[Run], version: str) -> Change:
             f"from {module} import flash_attn_func\n\nout = flash_attn_func(q, k, v, causal=True)",
         )
     name = (run.model.name if run is not None else "") or "Qwen/Qwen2.5-7B-Instruct"
+    loader = loader_of(run)
     return Change(
         "python",
-        "import torch\nfrom transformers import AutoModelForCausalLM\n\n"
-        "model = AutoModelForCausalLM.from_pretrained(\n"
+        f"import torch\nfrom transformers import {loader}\n\n"
+        f"model = {loader}.from_pretrained(\n"
         f'    "{name}",\n'
         "    torch_dtype=torch.bfloat16,\n"
         f'    attn_implementation="{_PRACTICE[version]}",\n'
@@ -256,10 +303,11 @@ def deepspeed(
     if offload and offloading is not None and _drops_offload(run, offloading):
         offload, offload_reason = False, offloading.action
     memory_known = run.hardware.memory_gib is not None
-    table = () if memory_known and run.hardware.gpus else _table(run)
+    table = () if (memory_known and run.hardware.gpus) or _gpus(run) == 1 else _table(run)
     # Where sharding may turn out to be needed after all, the configuration is that of ZeRO-2.
     shown = 2 if stage == 0 and reason is _UNSURE_SIZE else stage
-    config = MappingProxyType(_config(run, shown, offload))
+    unsharded = shown == 0 and run.deepspeed is None
+    config = MappingProxyType({} if unsharded else _with_own(run, _config(run, shown, offload)))
     return DeepSpeedAdvice(stage, offload, reason, offload_reason, config, memory_known, table)
 
 
@@ -313,6 +361,10 @@ _SMALL = Text(
     "模型状态共约 {states:.1f} GiB，常见的单卡即可放下，普通 DDP 足够",
     "all model states together take about {states:.1f} GiB, which any common card holds: plain "
     "DDP will do",
+)
+_SMALL_ONE = Text(
+    "单卡训练，模型状态共约 {states:.1f} GiB，不需要分片",
+    "one GPU, and all model states together take about {states:.1f} GiB: nothing to shard",
 )
 _SMALL_GIB = 10.0
 _UNSURE_SIZE = Text(
@@ -461,9 +513,11 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
                 return stage, offload, filled, _OFFLOAD if offload else _NO_OFFLOAD
         else:
             return 3, True, _NOTHING_FITS.fill(gpus=gpus, memory=memory), _OFFLOAD
-    if gpus == 1:
-        return 0, False, _ONE_GPU, _NOTHING_SHARDED
     states = _states(run, 1, 0)
+    if gpus == 1:
+        small = states is not None and states < _SMALL_GIB
+        reason = _SMALL_ONE.fill(states=states or 0.0) if small else _ONE_GPU
+        return 0, False, reason, _NOTHING_SHARDED
     if states is None and (run.framework == "generic" or run.value("tuning") == "full"):
         return 0, False, _UNSURE_SIZE, _NOTHING_SHARDED
     if states is not None and states < _SMALL_GIB:
@@ -553,6 +607,33 @@ def _config(run: Run, stage: int, offload: bool) -> dict[str, Any]:
     config["steps_per_print"] = 100
     config["wall_clock_breakdown"] = False
     return config
+
+
+_CHOSEN = frozenset({"stage", "offload_optimizer", "offload_param", "overlap_comm"})
+"""What the advice decides of ``zero_optimization``."""
+_HALVES = ("bf16", "fp16")
+
+
+def _with_own(run: Run, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with what the run's own file says and the advice does not decide: its
+    optimizer and scheduler, batch sizes, precision, and sizes of buckets at the same stage."""
+    own = _known_parts(run.deepspeed.root.plain()) if run.deepspeed is not None else None
+    if not isinstance(own, dict):
+        return config
+    if any(name in own for name in _HALVES):
+        config = {name: value for name, value in config.items() if name not in _HALVES}
+    zero, theirs = config["zero_optimization"], own.get("zero_optimization")
+    if isinstance(theirs, dict) and theirs.get("stage") == zero["stage"]:
+        kept = {name: value for name, value in theirs.items() if name not in _CHOSEN}
+        zero = {**zero, **kept}
+    return {**config, **own, "zero_optimization": zero}
+
+
+def _known_parts(value: Any) -> Any:
+    """A value without the entries of its mappings that the files leave open."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _known_parts(inner) for key, inner in value.items() if known(inner)}
 
 
 def _number(run: Run, practice: str, default: float) -> float:

@@ -293,9 +293,7 @@ class _View(RunWords):
 
     def _other_runs(self) -> list[_Alike]:
         """Runs beside the primary one, together where the same is said of them."""
-        codes: dict[str, Counter[str]] = {}
-        for diagnostic in self.report.diagnostics:
-            codes.setdefault(diagnostic.run, Counter())[diagnostic.code] += 1
+        codes = {name: Counter(given) for name, given in self.report.codes.items()}
         groups: dict[tuple[object, ...], list[Run]] = {}
         for run in sorted(self.report.runs, key=lambda run: run.id):
             if run is not self.report.primary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
@@ -35,6 +36,8 @@ _TRAINING = (
     "dataset",
     "output_dir",
 )
+_BY_STRATEGY = ("save_steps", "logging_steps")
+_STRATEGY = re.compile(r"_strategy\W+(?:is )?\W*(?:\w+Strategy\.)?(epoch|no|best)\b", re.IGNORECASE)
 _SERVING = ("precision", "attention", "max_length", "quantization_method")
 # Degrees that multiply to more GPUs per replica; shown when they are on.
 _DEGREES = ("tensor_parallel", "pipeline_parallel", "sequence_parallel", "expert_parallel")
@@ -138,7 +141,20 @@ class _Picture:
         if absent and name not in ("precision", "micro_batch_size", "tuning", "attention"):
             return None
         title = cell(PRACTICE_NAMES[name].say(self.lang))
+        strategy = _STRATEGY.search(self._reason(setting)) if name in _BY_STRATEGY else None
+        if strategy is not None:
+            return Row(title, self._by(strategy[1]), self._source(setting))
         return Row(title, self._value(setting), self._source(setting))
+
+    def _reason(self, setting: Setting) -> str:
+        unknown = isinstance(setting.value, Unknown)
+        return setting.value.reason if unknown else setting.note if setting.value is None else ""
+
+    def _by(self, strategy: str) -> str:
+        """What is done by no number of steps."""
+        if strategy == "epoch":
+            return self.t("每个 epoch", "each epoch")
+        return self.t("不做", "never") if strategy == "no" else code(strategy)
 
     def _value(self, setting: Setting) -> str:
         value = setting.value

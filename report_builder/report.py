@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -85,6 +86,9 @@ class Report:
     """The project's lines that recommendations without a ready change are about."""
     elsewhere: Mapping[str, tuple[Location, ...]] = field(default_factory=dict)
     """Signs of general items in files that the primary run does not reach, by item id."""
+    codes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How often each code is given to a run, by its id: what several runs share is counted at
+    each, though ``diagnostics`` have it once."""
     launch_unmatched: bool = False
     """A launch command was given, and it starts no run that could be read."""
     broken: tuple[Problem, ...] = ()
@@ -167,7 +171,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         recommendations,
         unified_diff(root_of_files, [Change("", "", r.edits) for r in recommendations]),
         memory,
-        flash_attention(primary),
+        flash_attention(primary, _judgement(verdicts, "flash-attention")),
         deepspeed(
             primary,
             _judgement(verdicts, "deepspeed-zero"),
@@ -183,6 +187,10 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         {name: recommend(judged[runs.index(run)], options.goal) for name, run in engines.items()},
         _quoted(root_of_files, recommendations),
         elsewhere(project, primary) if primary is not None else {},
+        {
+            run.id: Counter(d.code for d in diagnostics(own, Priority.LOW))
+            for run, own in zip(runs, judged)
+        },
         unmatched,
         broken_files(project, commands) if unmatched else (),
     )

@@ -27,6 +27,7 @@ _MODEL_KIND = {
     "image": Text("图像生成", "image generation"),
     "audio": Text("音频", "audio"),
     "embedding": Text("Embedding", "embedding"),
+    "encoder": Text("编码器（BERT 类）", "encoder (BERT-like)"),
     "vision": Text("视觉", "vision"),
 }
 _PARTS = {
@@ -48,6 +49,11 @@ _LACKING = {
         "模型层数与宽度未知（用公开模型的完整名称；仅有 `--model-params` 的规模不够）",
         "the model's layers and width are not known (name a published model in full; a size "
         "given by `--model-params` does not tell them)",
+    ),
+    "kind": Text(
+        "估算公式只适用于解码器语言模型，不含编码器、视觉与语音模型",
+        "the formulas are those of language models that generate, not of encoders, vision or "
+        "audio models",
     ),
     "micro_batch_size": Text(
         "每卡批大小未知（在启动命令或配置中写出，如 `per_device_train_batch_size`）",

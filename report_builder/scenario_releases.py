@@ -24,6 +24,7 @@ _DEEPSEEK_MTP = '"method": "deepseek_mtp"'
 _GROUPS = re.compile(r"--attn-dp-size (\d+)")
 _FORMER_GROUPS = r"--dp-size \1 \\\n    --enable-dp-attention"
 _FLAG = re.compile(r"(?:(?<=\s)--|^ {12})(?P<name>[a-z][\w-]*)(?==| |$)", re.MULTILINE)
+_CLASS = re.compile(r"\b(?:(?:SFT|GRPO|RLOO)Config|TrainingArguments)\(\n")
 _ARGUMENT = re.compile(r"    (?P<name>\w+)=(?:[^\n{]|\{[^{}]*\})*,.*\n")
 
 
@@ -40,7 +41,7 @@ def in_release(run: Run, text: Text) -> Text:
     if run.framework == "sglang" and version_of(run, "sglang") < (0, 5, 23):
         # Before, a switch made groups of the attention of the copies (arg_groups/fields).
         return Text(*(_GROUPS.sub(_FORMER_GROUPS, words) for words in text))
-    if run.framework == "hf_trainer" and "SFTConfig(" in text.en:
+    if run.framework == "hf_trainer" and _CLASS.search(text.en):
         return Text(*(_for_trainer(run, words) for words in text))
     return text
 
@@ -128,7 +129,9 @@ def _for_trainer(run: Run, program: str) -> str:
             program = program.replace(name, former)
     if version_of(run, "transformers") == NEWEST:
         return program
-    start = program.index("SFTConfig(\n")
+    made = _CLASS.search(program)
+    assert made is not None
+    start = made.start()
     end = program.index("\n)\n", start)
     kept = _ARGUMENT.sub(lambda found: _if_released(run, found), program[start : end + 1])
     return program[:start] + kept + program[end + 1 :]

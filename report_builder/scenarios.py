@@ -12,8 +12,11 @@ from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.runs.model import Run, RunKind
+from report_builder.loaders import OF_KINDS, loader_of
 from report_builder.scenario_releases import in_release, is_released, launched_in_release
+from report_builder.scenario_values import Alike, with_values
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
@@ -37,6 +40,8 @@ class Scenario:
     title: Text
     files: tuple[ScenarioFile, ...]
     launch: str
+    changes: Text = Text("", "")
+    """What it changes of the run's own values, in a sentence; "" where it keeps them."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +294,17 @@ _HF_TRAINER = (
         "full",
         8,
     ),
+)
+# For runs of encoders and of models for images or sound: no template of a language model is near.
+_HF_SMALL = _Entry(
+    Text(
+        "编码器、视觉、语音等模型的全参微调，单卡",
+        "Full tuning of an encoder, a vision or an audio model on one card",
+    ),
+    (("hf_trainer/encoder.py.txt", "train_model.py"),),
+    "python train_model.py",
+    0.1,
+    "google-bert/bert-base-uncased",
 )
 # Takes the place of the FSDP template for a run that shards with DeepSpeed.
 _HF_DEEPSPEED = _Entry(
@@ -673,7 +689,9 @@ def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
     """Templates for ``framework``, nearest to ``run`` first, filled with its names."""
     entries = list(_CATALOG.get(framework, _GENERIC))
     if run is not None:
-        if framework == "hf_trainer" and _method_of_run(run) == "DeepSpeed":
+        if framework == "hf_trainer" and run.model.kind in OF_KINDS:
+            entries = [_HF_SMALL]
+        elif framework == "hf_trainer" and _method_of_run(run) == "DeepSpeed":
             entries = [_HF_DEEPSPEED if _method(e) == "FSDP" else e for e in entries]
         if framework == "swift" and run.value("megatron") is True:
             spread = [entry for entry in entries if "ZeRO-3" in entry.title.en]
@@ -757,7 +775,8 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
         "model": model,
         "dataset": dataset,
         "source": _source(dataset),
-        "output": (_name(run, "output_dir") if run else None) or entry.output,
+        "output": _output(run, entry),
+        "loader": loader_of(run),
         "template": _chat_template(model, entry.template),
         "model_type": _line(run, "model_type") if suits else "",
         "rewards": _rewards(run),
@@ -765,10 +784,35 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     files = tuple(_file(source, name, values) for source, name in entry.files)
     if run is not None:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
+    changes = Text("", "")
+    if run is not None and suits:
+        first, changes = with_values(run, files[0].text, _alike(run, entry))
+        files = (replace(files[0], text=first), *files[1:])
     launch = _launch(run, entry)
     if any("\n#SBATCH " in file.text.en for file in files):
         launch = re.sub(r"^bash ", "sbatch ", launch)
-    return Scenario(_title(run, entry, suits), files, launch)
+    return Scenario(_title(run, entry, suits), files, launch, changes)
+
+
+def _alike(run: Run, entry: _Entry) -> Alike:
+    """In what the entry is like the run. A run that does not fit its GPU has to change."""
+    tuning = (run.value("tuning", entry.tuning) == "full") == (entry.tuning == "full")
+    gpus = run.hardware.gpus or run.launcher.world_size or 1
+    quantized = bool(run.value("quantization_bits")) == entry.quantized
+    found = estimate(run)
+    fits = found is None or found.fits is not False
+    memory = tuning and quantized and fits and (gpus == 1) == (entry.gpus == 1)
+    return Alike(tuning, memory, entry.length)
+
+
+def _output(run: Optional[Run], entry: _Entry) -> str:
+    """A folder beside the run's own, which keeps what it holds."""
+    own = _name(run, "output_dir") if run is not None else None
+    if own is None or run is None:
+        return entry.output
+    if run.framework == "flow_factory":  # names a folder for each run in it
+        return own
+    return f"{own.rstrip('/')}-{Path(entry.files[0][1]).stem}"
 
 
 def _folder_and_list(run: Run) -> Optional[tuple[str, str]]:
@@ -847,13 +891,15 @@ def _suits(run: Run, entry: _Entry) -> bool:
     parameters = run.model.parameters
     # A model of unknown size fits no template for a large one.
     right_size = entry.size <= 14 if parameters is None else _same_size(parameters, entry.size)
-    return entry.family in name and right_size
+    small = run.model.kind in OF_KINDS
+    return entry.family in name and (right_size or small)
 
 
 def _model_name(run: Run) -> Optional[str]:
     """The run's model as a framework loads it: a path or a hub's ``owner/name``."""
     for name in (_name(run, "model"), _checkpoint(run), run.model.name):
-        if name and "/" in name and not re.search(r"[\s\"'$`\\<>]", name):
+        is_old = run.model.kind in OF_KINDS  # whose names on the hub have no owner, as a rule
+        if name and ("/" in name or is_old) and not re.search(r"[\s\"'$`\\<>]", name):
             return name
     return None
 

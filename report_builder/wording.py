@@ -160,6 +160,9 @@ def default_text(text: str, lang: str) -> Optional[str]:
     None for a text of another form, which can only be quoted.
     """
     chinese = lang == "zh"
+    loaded = text.removeprefix("from_pretrained: ")
+    if text not in (_PRETRAINED, _EAGER) and _DEFAULT.fullmatch(loaded):
+        text = loaded  # the library's own release, behind the call that takes its default
     if text == _PRETRAINED:
         return (
             "`sdpa`（框架默认，transformers ≥ 4.36）"

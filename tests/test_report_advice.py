@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Optional
 
 import pytest
+from frameworks_support import json_document
 
 from flake8_gpu_training.checks.base import (
     Change,
@@ -98,6 +99,9 @@ def test_the_lowest_stage_that_fits_is_advised(
 ) -> None:
     advice = deepspeed(run_of(model, gpu, gpus, tuning=tuning))
     assert (advice.stage, advice.offload) == (stage, offload)
+    if stage == 0:
+        assert advice.config == {}
+        return
     assert advice.config["zero_optimization"]["stage"] == stage
     assert ("offload_optimizer" in advice.config["zero_optimization"]) == offload
     assert advice.hardware_known
@@ -317,3 +321,62 @@ def test_a_script_without_the_argument_is_told_the_code() -> None:
     taken = {"attn_implementation": Setting("attn_implementation", "sdpa", AT)}
     flag = flash_attention(replace(script, settings=taken)).integration
     assert flag.text == "--attn_implementation flash_attention_2"
+
+
+OWN = """{
+  "train_micro_batch_size_per_gpu": 4,
+  "bf16": {"enabled": true},
+  "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}},
+  "scheduler": {"type": "WarmupDecayLR", "params": {"total_num_steps": "auto"}},
+  "zero_optimization": {"stage": STAGE, "reduce_bucket_size": 500000000, "overlap_comm": false}
+}"""
+
+
+@pytest.mark.parametrize(("stage", "bucket"), [(2, 500_000_000), (3, 200_000_000)])
+def test_the_configuration_keeps_what_the_runs_own_file_says(stage: int, bucket: int) -> None:
+    document = json_document(OWN.replace("STAGE", str(stage)))
+    run = run_of(gpu="A100-80G", framework="hf_trainer", tuning="lora")
+    config = deepspeed(replace(run, deepspeed=document)).config
+    assert config["optimizer"]["params"] == {"lr": 3e-4}
+    assert config["scheduler"]["type"] == "WarmupDecayLR"
+    assert config["train_micro_batch_size_per_gpu"] == 4
+    assert "fp16" not in config
+    zero = config["zero_optimization"]
+    assert (zero["stage"], zero["reduce_bucket_size"]) == (2, bucket)
+    assert zero["overlap_comm"] is True
+
+
+def test_a_small_model_on_one_gpu_needs_no_configuration() -> None:
+    run = run_of("google-bert/bert-base-uncased", gpus=1, framework="hf_trainer", tuning="full")
+    advice = deepspeed(run)
+    assert (advice.stage, advice.config, advice.table) == (0, {}, ())
+    assert advice.reason.en.startswith("one GPU, and all model states together take about 1.6 GiB")
+
+
+OPTIONAL = Judgement(Status.DISABLED, current=Text("不是解码器语言模型", "no decoder"))
+
+
+@pytest.mark.parametrize(
+    ("attention", "written", "installed"),
+    [
+        (Setting("attention", "sdpa", AT), 'attn_implementation="sdpa"', "torch>=2.2"),
+        (Setting("attention", "eager"), "AutoModelForSequenceClassification", "-U transformers"),
+    ],
+)
+def test_an_encoder_may_do_without_a_flash_kernel(
+    attention: Setting, written: str, installed: str
+) -> None:
+    run = run_of("google-bert/bert-base-uncased", gpus=1, framework="hf_trainer", tuning="full")
+    run = replace(run, profile={**run.profile, "attention": attention})
+    advice = flash_attention(run, OPTIONAL)
+    assert advice.version == "SDPA"
+    assert written in advice.integration.text
+    assert installed in advice.install
+    assert ("eager" in advice.reason.en) == (attention.value == "eager")
+
+
+def test_samples_that_are_generated_are_not_packed() -> None:
+    run = run_of(gpu="A100-80G", framework="hf_trainer", tuning="lora")
+    sampled = replace(run, profile={**run.profile, "algorithm": Setting("algorithm", "grpo", AT)})
+    assert "padding-free" in flash_attention(run).needs.en
+    assert "padding-free" not in flash_attention(sampled).needs.en

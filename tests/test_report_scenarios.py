@@ -130,7 +130,7 @@ def test_the_runs_own_names_are_filled_in_where_they_fit() -> None:
     large = next(text for title, text in by_title.items() if "70B" in title)
     assert "model: my/Qwen2.5-7B-tuned\n" in small
     assert "dataset: data/a.jsonl\n" in small
-    assert "output_dir: out/x\n" in small
+    assert "output_dir: out/x-sft_lora\n" in small
     assert "model: Qwen/Qwen2.5-72B-Instruct\n" in large
 
 
@@ -338,3 +338,57 @@ def test_a_run_of_llamafactory_on_several_gpus_gets_no_template_for_one(
     run = replace(run_of(gpus=gpus, **practices), framework="llamafactory")
     assert scenarios(run, "llamafactory")[0].title.en == title
     assert "单卡" not in scenarios(run, "llamafactory")[0].title.zh or "one" in title
+
+
+def test_a_template_keeps_what_it_need_not_change_of_the_run() -> None:
+    run = run_of(tuning="lora", lora_rank=8, max_length=2000, micro_batch_size=2)
+    given = {"learning_rate": 3e-5, "lora_alpha": 16, "num_train_epochs": 1}
+    run = replace(run, settings={name: Setting(name, v, AT) for name, v in given.items()})
+    by_title = {s.title.en: s for s in scenarios(run, "swift")}
+    near = next(s for title, s in by_title.items() if title.startswith("LoRA of a 7.6B model on"))
+    found = yaml.safe_load(near.files[0].text.zh)
+    assert (found["lora_rank"], found["lora_alpha"], found["max_length"]) == (8, 16, 2000)
+    assert (found["learning_rate"], found["num_train_epochs"]) == (3e-5, 1)
+    assert found["per_device_train_batch_size"] == 2
+    assert near.changes.en == ""
+
+
+def test_a_template_says_what_it_changes_of_the_run() -> None:
+    run = run_of(tuning="lora", lora_rank=8, max_length=16_000, micro_batch_size=9)
+    quantized = next(s for s in scenarios(run, "swift") if s.title.en.startswith("QLoRA"))
+    found = yaml.safe_load(quantized.files[0].text.en)
+    assert (found["lora_rank"], found["max_length"]) == (8, 2048)
+    assert quantized.changes.en == (
+        "Other than in this run: `max_length` 16000 → 2048, `per_device_train_batch_size` 9 → 2."
+    )
+    large = next(s for s in scenarios(run, "swift") if "70B" in s.title.en)
+    assert large.changes.en == ""
+    assert "lora_rank: 64" in large.files[0].text.en
+
+
+def test_a_program_keeps_the_rank_of_the_run() -> None:
+    run = replace(run_of(tuning="lora", lora_rank=8, quantization_bits=4), framework="hf_trainer")
+    nearest = scenarios(run, "hf_trainer")[0]
+    assert "LoraConfig(r=8, lora_alpha=64" in nearest.files[0].text.en
+
+
+@pytest.mark.parametrize(
+    ("model", "loader"),
+    [
+        ("bert-base-uncased", "AutoModelForSequenceClassification"),
+        ("google/vit-base-patch16-224", "AutoModelForImageClassification"),
+        ("openai/whisper-small", "AutoModelForSpeechSeq2Seq"),
+    ],
+)
+def test_a_small_model_of_another_kind_gets_a_template_of_its_own(
+    model: str, loader: str, tmp_path: Path
+) -> None:
+    run = replace(run_of(model, tuning="full"), framework="hf_trainer")
+    (only,) = scenarios(run, "hf_trainer")
+    text = only.files[0].text.en
+    assert f'{loader}.from_pretrained("{model}")' in text
+    (tmp_path / "train_model.py").write_text(text, encoding="utf-8")
+    (tmp_path / "run.sh").write_text(f"{only.launch}\n", encoding="utf-8")
+    report = build(tmp_path, "x", Options(gpus=1), lambda step, done, total: None)
+    assert [(entry.code, entry.action.en) for entry in report.recommendations] == []
+    assert {audit.attainment for audit in report.audits} == {1.0}

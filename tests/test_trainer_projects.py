@@ -9,6 +9,9 @@ from checks_support import findings, runs_of
 
 from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.names import PRACTICE_NAMES
+from report_builder.picture import picture
+from report_builder.report import Options, build
 from report_builder.run_words import RunWords
 
 GRPO = """\
@@ -127,3 +130,69 @@ def test_a_program_on_another_machine_is_named_by_its_place_in_the_project(tmp_p
     }
     (run,) = runs_of(tmp_path, files)
     assert RunWords("en").mode_of(run) == "`python src/train.py`"
+
+
+ENCODER = """\
+from transformers import (
+    AutoModelForSequenceClassification, AutoTokenizer, DataCollatorWithPadding, Trainer,
+    TrainingArguments,
+)
+
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")
+data = data.map(lambda rows: tokenizer(rows["text"], truncation=True{padding}))
+args = TrainingArguments(output_dir="out", save_strategy="epoch", logging_strategy="{strategy}")
+Trainer(model=model, args=args, train_dataset=data{collator}).train()
+"""
+COLLATED = ", data_collator=DataCollatorWithPadding(tokenizer)"
+
+
+@pytest.mark.parametrize(
+    ("padding", "collator", "advised"),
+    [
+        ("", COLLATED, False),
+        (", padding=True", "", False),
+        (', padding="max_length"', COLLATED, True),
+        (", pad_to_max_length=True", "", True),
+        ("", "", True),
+    ],
+)
+def test_batches_of_varying_length_are_not_compiled(
+    tmp_path: Path, padding: str, collator: str, advised: bool
+) -> None:
+    code = ENCODER.format(padding=padding, collator=collator, strategy="epoch")
+    runs = runs_of(tmp_path, {"train.py": code, "run.sh": "python train.py\n"})
+    assert bool(findings(runs, "GPU302")) is advised
+
+
+@pytest.mark.parametrize(("strategy", "shown"), [("epoch", "each epoch"), ("no", "never")])
+def test_what_is_done_by_no_number_of_steps_is_told(
+    tmp_path: Path, strategy: str, shown: str
+) -> None:
+    code = ENCODER.format(padding="", collator="", strategy=strategy)
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": "python train.py\n"})
+    rows = {row.name: row.value for row in picture(run, "en")}
+    names = (PRACTICE_NAMES["logging_steps"].en, PRACTICE_NAMES["save_steps"].en)
+    logged, saved = (rows[name] for name in names)
+    assert (logged, saved) == (shown, "each epoch")
+
+
+def test_an_encoder_is_named_so_and_not_estimated(tmp_path: Path) -> None:
+    code = ENCODER.format(padding="", collator="", strategy="no")
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": "python train.py\n"})
+    assert RunWords("zh").model_kind(run) == "编码器（BERT 类）"
+    assert "language models that generate" in RunWords("en").no_memory(run)
+
+
+def test_runs_of_one_script_share_what_is_said_of_it(tmp_path: Path) -> None:
+    code = ENCODER.format(padding="", collator="", strategy="no")
+    for name, text in (
+        ("train.py", code),
+        ("a.sh", "python train.py\n"),
+        ("b.sh", "python train.py\n"),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    report = build(tmp_path, "x", Options(), lambda step, done, total: None)
+    first, second = report.codes.values()
+    assert first == second
+    assert first["GPU201"] == 1

@@ -1,0 +1,104 @@
+"""A scenario's file with the run's own values, and in words what it changes of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from flake8_gpu_training.facts import known
+from flake8_gpu_training.language import Text
+from flake8_gpu_training.runs.model import Run
+
+# What a value is called in a template.
+_LENGTH = ("max_length", "max_seq_length", "cutoff_len")
+_OF_TUNING = ("lora_rank", "lora_alpha", "learning_rate")
+_OF_MEMORY = ("per_device_train_batch_size", "gradient_accumulation_steps")
+_NAMES = (*_LENGTH, "num_train_epochs", *_OF_TUNING, *_OF_MEMORY)
+_PRACTICES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(_LENGTH, "max_length"),
+        "lora_rank": "lora_rank",
+        "per_device_train_batch_size": "micro_batch_size",
+        "gradient_accumulation_steps": "gradient_accumulation_steps",
+    }
+)
+_IN_ADAPTER: Mapping[str, str] = MappingProxyType({"lora_rank": "r"})
+"""PEFT's names in a program."""
+_FRAMEWORKS = frozenset({"swift", "llamafactory", "hf_trainer"})
+_NOTHING = Text("", "")
+
+
+@dataclass(frozen=True)
+class Alike:
+    """In what a scenario is like the run, beside the model: how it tunes, and what memory that
+    takes (one GPU or several, quantized or not). ``length``: the longest samples it is for."""
+
+    tuning: bool
+    memory: bool
+    length: int
+
+
+def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
+    """The file with what it need not change of the run, and a sentence on what it does change."""
+    if run.framework not in _FRAMEWORKS:
+        return text, _NOTHING
+    changed: list[str] = []
+    for name, own in _own(run):
+        place = _place(name)
+        found = place.search(text.en)
+        if found is None or float(found["value"]) == own:
+            continue
+        if _keeps(name, own, alike):
+            kept = rf"\g<head>{_number(own)}"
+            text = Text(*(place.sub(kept, words, count=1) for words in text))
+        else:
+            changed.append(f"`{name}` {_number(own)} → {found['value']}")
+    if not changed:
+        return text, _NOTHING
+    return text, Text(
+        f"相对本次运行的改动：{'、'.join(changed)}。",
+        f"Other than in this run: {', '.join(changed)}.",
+    )
+
+
+def _keeps(name: str, own: float, alike: Alike) -> bool:
+    if name in _LENGTH:
+        return alike.memory or own <= alike.length
+    if name in _OF_TUNING:
+        return alike.tuning
+    return alike.memory or name not in _OF_MEMORY
+
+
+def _own(run: Run) -> Iterator[tuple[str, float]]:
+    """The run's values, each by a name of templates."""
+    for name in _NAMES:
+        value = run.value(_PRACTICES[name]) if name in _PRACTICES else _setting(run, name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            yield name, value
+
+
+def _setting(run: Run, name: str) -> Any:
+    setting = run.settings.get(name)
+    if setting is not None:
+        return setting.value if known(setting.value) else None
+    if name != "lora_alpha":
+        return None
+    made = (call for file in run.python for call in file.calls if call.method == "LoraConfig")
+    given = [call.keywords.get(name) for call in made]
+    return given[0].value if len(given) == 1 and given[0] is not None else None
+
+
+def _number(value: float) -> str:
+    """As YAML and Python both read it: ``1.0e-05``."""
+    if isinstance(value, int):
+        return str(value)
+    return re.sub(r"^(\d+)e", r"\1.0e", f"{value:g}")
+
+
+def _place(name: str) -> re.Pattern[str]:
+    inside = _IN_ADAPTER.get(name, name)
+    adapter = rf"LoraConfig\((?:.*\b)?{inside}="
+    return re.compile(rf"(?m)(?P<head>^{name}: |^ {{4}}{name}=|\b{adapter})(?P<value>\d[\w.+-]*)")
