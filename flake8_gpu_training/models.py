@@ -30,7 +30,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ),
     (
         r"\bvl\b|ocr|-vl-|vl\d|vision|llava|internvl|omni|minicpm-v|minicpm-o|glm-4v|glm-4\.\dv"
-        r"|pixtral|molmo|paligemma|idefics|smolvlm|ovis|cogvlm|kimi-vl|emu3|qwen3\.5|gemma-3-(4|12|27)b"
+        r"|pixtral|molmo|paligemma|idefics|smolvlm|ovis|cogvlm|kimi-vl|emu3|qwen3\.[56]|gemma-3-(4|12|27)b"
         r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq",
         "MLLM",
     ),

@@ -31,6 +31,8 @@ _PARALLEL = (
     ("DP attention", ("attn_dp_size",)),
     ("EP", ("ep_size",)),
 )
+PARALLEL_SIZES = tuple(names for title, names in _PARALLEL if title in ("TP", "PP", "DP"))
+"""The sizes whose product is the number of an engine's GPUs, by the engines' names for each."""
 
 
 def title_of(run: Run) -> Optional[Text]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Optional
 
+from flake8_gpu_training.facts import Unknown
+from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
-from flake8_gpu_training.serving_memory import capacity_of
-from report_builder.capacity import CapacityWords
+from flake8_gpu_training.serving_memory import bytes_per_weight, capacity_of
+from report_builder.capacity import PARALLEL_SIZES, CapacityWords
 from report_builder.marks import cell, code, number
 from report_builder.report import Report
 from report_builder.wording import place_text
@@ -154,6 +157,10 @@ class RunWords:
     def practice(self, run: Run, name: str) -> str:
         """Value of a practice, with its place."""
         setting = run.practice(name)
+        may = setting.value.candidates if isinstance(setting.value, Unknown) else ()
+        if len(may) == 1 and may[0] is not None and setting.location is not None:
+            shown, where = code(str(may[0])), cell(place_text(setting.location, self.lang))
+            return self.t(f"未知，可能为 {shown}（{where}）", f"unknown, maybe {shown} ({where})")
         if not setting.known or setting.value is None:
             return self.say(_UNKNOWN)
         place = self.t("默认值", "default")
@@ -170,7 +177,9 @@ class RunWords:
         gpu = hardware.gpu or self.t("GPU 型号未知", "unknown GPU")
         if hardware.gpu is None and hardware.architecture is not None:
             gpu = self.t(f"{hardware.architecture} 架构 GPU", f"{hardware.architecture} GPU")
-        count = hardware.gpus or run.launcher.world_size
+        count = hardware.gpus or (
+            run.launcher.world_size if run.kind is RunKind.TRAIN else _at_least(run)
+        )
         pieces = [f"{gpu} × {count}" if count else gpu]
         if hardware.nodes is not None and hardware.nodes > 1:
             pieces.append(self.t(f"{hardware.nodes} 个节点", f"{hardware.nodes} nodes"))
@@ -293,12 +302,15 @@ class RunWords:
         for name in ("tensor_parallel", "pipeline_parallel"):
             size = run.value(name, 1)
             degree *= size if isinstance(size, int) and size > 0 else 1
-        gib = run.model.parameters * 2 / degree / GIB
+        engine = engine_of(run)
+        each, kind = bytes_per_weight(engine) if engine is not None else (2.0, "16 bit")
+        gib = run.model.parameters * each / degree / GIB
+        zh, en = kind.replace(" bit", " 位"), kind.replace(" bit", "-bit")
+        split = (f"（{degree} 卡切分）", f", split over {degree} GPUs") if degree > 1 else ("", "")
         return self.t(
-            f"16 位权重每卡约 {gib:.1f} GiB（{degree} 卡切分，量化模型更小），"
-            "其余显存主要用于 KV cache。",
-            f"16-bit weights take about {gib:.1f} GiB per GPU (split over {degree}; less when "
-            "quantized); most of the rest holds the KV cache.",
+            f"{zh}权重{split[0]}每卡约 {gib:.1f} GiB，其余显存主要用于 KV 缓存。",
+            f"{en} weights{split[1]} take about {gib:.1f} GiB per GPU; most of the rest holds the "
+            "KV cache.",
         )
 
     def capacity_rows(self, run: Optional[Run], sampling: bool = False) -> list[list[str]]:
@@ -316,6 +328,14 @@ def _limit_of(run: Optional[Run]) -> str:
     """What would limit the samples of a run whose framework does not."""
     rolls_out = run is not None and run.value("algorithm") in ("grpo", "rloo")
     return "prompts" if rolls_out else "tokenizer"
+
+
+def _at_least(run: Run) -> Optional[int]:
+    """The GPUs that a run which trains nothing asks for; None where it names no size."""
+    engine = engine_of(run)
+    sizes = [engine.written(*names) for names in PARALLEL_SIZES] if engine is not None else []
+    told = [one.value for one in sizes if one is not None and isinstance(one.value, int)]
+    return math.prod(told) if told else None
 
 
 def _has_length(run: Optional[Run]) -> bool:

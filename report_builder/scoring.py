@@ -213,9 +213,14 @@ def _merged(items: Iterable[ScoredItem]) -> dict[str, ScoredItem]:
     found: dict[str, ScoredItem] = {}
     for item in items:
         other = found.get(item.id)
-        if other is None or _GRAVITY.index(item.status) < _GRAVITY.index(other.status):
+        if other is None or _grade(item) < _grade(other):
             found[item.id] = item
     return found
+
+
+def _grade(item: ScoredItem) -> tuple[int, bool]:
+    """Of two answers, the graver one stands; of equals, one that says why."""
+    return _GRAVITY.index(item.status), not item.current.en and not item.evidence
 
 
 def _ordered(category: Category, found: dict[str, ScoredItem]) -> tuple[ScoredItem, ...]:

@@ -493,3 +493,40 @@ def test_a_former_flag_of_sglang_is_no_beginning_of_its_successors(
     run = runs_of(tmp_path, files)[0]
     found = [one for code in ("GPU005", "GPU006", "GPU007") for one in findings((run,), code)]
     assert [advice in one.message for one in found] == [True] * bool(advice)
+
+
+GRPO = """\
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(output_dir="o", use_vllm=True, {})
+GRPOTrainer(model="Qwen/Qwen2.5-1.5B", reward_funcs=r, args=args, train_dataset=d).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("trl", "processes", "mode", "is_remote"),
+    [
+        ("trl>=0.15.0,<0.16.0", 1, Mode.RLHF_COLOCATE, False),
+        ("trl==0.15.2", 7, Mode.RLHF_SERVER, False),
+        ("trl==0.17.0", 7, Mode.RLHF_SERVER, True),
+        ("trl==0.21.0", 7, Mode.RLHF_SERVER, True),
+        ("trl==1.0.0", 7, Mode.RLHF_COLOCATE, False),
+        ("trl", 7, None, True),
+    ],
+)
+def test_where_trl_has_its_engine_by_release(
+    tmp_path: Path, trl: str, processes: int, mode: Optional[Mode], is_remote: bool
+) -> None:
+    script = f"#!/bin/bash\n#SBATCH --gres=gpu:a100:{processes}\n"
+    found = engine(
+        tmp_path,
+        {
+            "train.py": GRPO.format("report_to='none'"),
+            "run.sh": f"{script}accelerate launch --num_processes {processes} train.py\n",
+            "requirements.txt": f"{trl}\nvllm\n",
+        },
+    )
+    assert (found.mode, found.is_remote) == (mode, is_remote)
+    if "0.15" in trl:
+        assert found.option("gpu_memory_utilization").value == 0.9
+        assert found.option("enable_prefix_caching").value is True

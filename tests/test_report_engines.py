@@ -102,7 +102,7 @@ def test_an_optional_item_is_told_once(tmp_path: Path) -> None:
     lines = made["v0_vllm-optimization-report.md"].split("\n")
     rows = {line.split(" | ")[0].strip("| "): line for line in lines if line.startswith("| ")}
     assert "optional: EAGLE, a draft model or n-grams" in rows["EAGLE"]
-    assert "| as above |" in rows["MTP"]
+    assert "the model has no such layers" in rows["MTP"]
     assert "| as above |" in rows["n-grams"]
     assert "as above" not in rows["FP8 KV cache"]
 
@@ -129,3 +129,57 @@ def test_an_engine_that_no_run_is_seen_to_start_is_said_so(tmp_path: Path) -> No
             break
     else:
         pytest.skip("no audit of vLLM")
+
+
+SERVER = "services:\n  v:\n    image: vllm/vllm-openai:v0.26.0\n    command: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "count", "weights"),
+    [
+        ("--model Qwen/Qwen3.6-27B-FP8", "unknown GPU,", "FP8 weights take about 25.1 GiB"),
+        ("--model Qwen/Qwen3.6-27B -tp 2", "unknown GPU × 2,", "16-bit weights, split over 2 GPUs"),
+        ("--model me/x-27B-AWQ -tp 2 -dp 2", "unknown GPU × 4,", "4-bit weights"),
+    ],
+)
+def test_a_server_has_the_gpus_that_it_asks_for_and_the_weights_of_its_type(
+    tmp_path: Path, flags: str, count: str, weights: str
+) -> None:
+    made = written(tmp_path, {"docker-compose.yml": SERVER.format(flags)}, lang="en")
+    text = made["v0_vllm-optimization-report.md"]
+    assert f"- Hardware: {count} adjust" in text
+    assert weights in text
+
+
+def test_the_rows_of_an_engine_before_v1_have_its_own_defaults(tmp_path: Path) -> None:
+    files = {"serve.sh": "vllm serve Qwen/Qwen3-8B --max-model-len 4608\n"}
+    new = written(tmp_path / "v1", files, lang="en")["v0_vllm-optimization-report.md"]
+    assert "| Swap space (V0) | does not apply | — | V1 computes again: it swaps nothing" in new
+    pinned = {**files, "requirements.txt": "vllm==0.7.3\n"}
+    old = written(tmp_path / "v0", pinned, lang="en")["v0_vllm-optimization-report.md"]
+    assert "| Swap space (V0) | on | 1/1 |" in old
+    assert "| Chunked prefill | off | 0/1.5 | optional: V0 prefills whole by default" in old
+    assert "`max_num_batched_tokens=4608` (default, vLLM 0.7.3)" in old
+    assert "data_parallel_size: not known" not in old
+
+
+MAYBE = """\
+import sys
+from peft import LoraConfig
+from trl import GRPOConfig, GRPOTrainer
+
+peft_config = None
+if sys.argv[1] == "lora":
+    peft_config = LoraConfig(r=16)
+args = GRPOConfig(output_dir="o", use_vllm=True, vllm_mode="colocate")
+trainer = GRPOTrainer(
+    model="Qwen/Qwen2.5-1.5B", reward_funcs=r, args=args, train_dataset=d, peft_config=peft_config
+)
+trainer.train()
+"""
+
+
+def test_what_the_tuning_may_be_is_told(tmp_path: Path) -> None:
+    files = {"train.py": MAYBE, "run.sh": "python train.py $1\n"}
+    made = written(tmp_path, files, lang="en")["v0_vllm-optimization-report.md"]
+    assert "- Tuning: unknown, maybe `lora` (train.py:7)" in made

@@ -186,6 +186,14 @@ def test_images_that_hold_a_state_of_their_own(
     assert bool(told(tmp_path, files, "GPU005")) is unknown
 
 
+def test_an_image_is_as_released_whatever_others_are_built_from(tmp_path: Path) -> None:
+    fork = {"patches/Dockerfile": "FROM mine/vllm:patched\nCOPY a.py /opt/a.py\n"}
+    released = {"docker-compose.yml": COMPOSE.format("vllm/vllm-openai:v0.20.2")}
+    assert told(tmp_path, {**released, **fork})
+    own = {"docker-compose.yml": COMPOSE.format("mine/vllm:patched")}
+    assert not told(tmp_path, {**own, **fork})
+
+
 SWIFT = "swift sft --model Qwen/Qwen2.5-7B --train_type lora --dataset a.jsonl --my_flag 3\n"
 MODULES = '[submodule "s"]\n\tpath = s\n\turl = https://github.com/me/{}.git\n'
 

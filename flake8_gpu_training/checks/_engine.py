@@ -42,6 +42,10 @@ _REMOTE = Text(
     "引擎由另一个任务提供服务，其参数写在那里",
     "another job serves the engine: its parameters stand there",
 )
+_NO_MODE = Text(
+    "vllm_mode 未知，引擎可能由另一个任务提供服务",
+    "vllm_mode is not known: another job may serve the engine",
+)
 _DIFFUSION = Text(
     "图像、视频模型的服务另有参数", "models of images and videos have servers of their own"
 )
@@ -50,6 +54,7 @@ _TRIAL = Text("试运行（极小的模型或压测）", "a trial run (a tiny mo
 _CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
 _LACKS = Text("此版本没有该参数", "this release has no such parameter")
 _UNTOLD = Text("推理引擎版本未知", "the release of the engine is not known")
+UNSPREAD = Text("未做张量并行", "the model is not spread over GPUs")
 
 _TINY = re.compile(r"(?i)opt-125m|opt-350m|(?:^|[/_-])(?:tiny|dummy|test)(?:[/_-]|$)|gpt2$")
 _FOREIGN_GPU = re.compile(r"(?i)^(?:mi\d|ascend|910|gaudi|tpu)")
@@ -80,7 +85,7 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
         if engine.mode is Mode.ROUTER and not routers:
             return cannot_apply(_ROUTER)
         if engine.is_remote and not remote:
-            return cannot_apply(_REMOTE)
+            return cannot_apply(_REMOTE) if engine.mode is not None else cannot_tell(_NO_MODE)
         if engine.host is None and run.model.kind in ("image", "video"):
             return cannot_apply(_DIFFUSION)
         judgement = judge(engine)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
     is_lacking,
@@ -175,10 +177,19 @@ def _cache_type(engine: Engine) -> Judgement:
 
 # --- GPU938: the cache beyond the GPU ---
 
+_SWAPLESS = (
+    ("swap", Text("V1 引擎抢占时重算，没有交换空间", "V1 computes again: it swaps nothing")),
+)
 _OFFLOADERS = ("offloading", "lmcache", "mooncake", "flexkv", "hf3fs", "sharedstorage")
 
 
 def _offloaded(engine: Engine) -> Judgement:
+    judgement = _beyond(engine)
+    swaps = is_v1(engine) is not True or engine.written("swap_space") is not None
+    return judgement if swaps else replace(judgement, excluded=_SWAPLESS)
+
+
+def _beyond(engine: Engine) -> Judgement:
     size = engine.written("kv_offloading_size")
     if size is not None:
         return on(size, "offload") if is_set(size) or not size.known else off(_OPTIONAL, size)

@@ -6,6 +6,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
 from flake8_gpu_training.checks._engine import (
+    UNSPREAD,
     is_lacking,
     lacks,
     of_engine,
@@ -33,8 +34,10 @@ _DENSE = Text("非 MoE 模型", "the model has no experts")
 
 
 def _size(engine: Engine, name: str) -> Setting:
-    """A parallel size; 1 where the release has none."""
-    if engine.parameter(name) is None and engine.written(name) is None and engine.host is None:
+    """A parallel size; 1 where neither the release nor the host has any."""
+    by_host = engine.host is not None and name in engine.host.defaults
+    lacking = engine.release is not None and engine.parameter(name) is None
+    if lacking and not by_host and engine.written(name) is None:
         return Setting(name, 1)
     return engine.option(name)
 
@@ -231,7 +234,7 @@ def _experts(engine: Engine) -> Judgement:
         )
     tensor = _size(engine, "tensor_parallel_size")
     if tensor.known and not _above_one(tensor):
-        return cannot_apply(_ONE_GPU)
+        return cannot_apply(_ONE_GPU if _gpus(engine) == 1 else UNSPREAD)
     return off(
         Text("可选：MoE 模型，需实测", "optional: whole experts on each rank; measure it"),
         setting,

@@ -32,6 +32,7 @@ _NO_TRAINING = Text("非 RLHF 任务", "it samples for no training run")
 # How the frameworks bring new weights to the engine, in one process and to a server.
 _CARRIED = {
     "trl": ("load_weights", "NCCL communicator"),
+    "trl-device": ("load_weights", "load_weights"),
     "trl-serve": ("load_weights", "NCCL communicator"),
     "swift": ("load_weights", "NCCL communicator"),
     "verl": ("CUDA IPC", "checkpoint_engine"),
@@ -100,7 +101,7 @@ def _adapters(engine: Engine) -> Judgement:
             return cannot_tell(found)
         if is_set(found):
             return on(found)
-    if engine.host is not None and engine.host.id == "trl":
+    if engine.host is not None and engine.host.title == "TRL":
         return off(Text("TRL 同步合并后的权重", "TRL hands over merged weights"))
     return off(
         Text(

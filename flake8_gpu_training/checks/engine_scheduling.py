@@ -51,6 +51,10 @@ def _chunked(engine: Engine) -> Judgement:
         return on(setting)
     if pools(engine):
         return off(Text("不生成的模型", "the model generates nothing"), setting)
+    if not setting.explicit:
+        return off(
+            Text("可选：V0 引擎默认整段预填充", "optional: V0 prefills whole by default"), setting
+        )
     return propose_without(
         engine,
         setting,

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
-from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, vllm_item
+from flake8_gpu_training.checks._engine import (
+    UNSPREAD,
+    of_engine,
+    propose,
+    sglang_item,
+    vllm_item,
+)
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
@@ -36,8 +43,15 @@ _METHODS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 # Checkpoints that hold layers for the tokens after the next.
 _HOLDS_MTP = re.compile(
-    r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|glm-4\.[567](?!v)|mimo-7b|qwen3-next|ernie-4\.5-(?:21b|300b)"
+    r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|glm-4\.[567](?!v)|mimo-7b|qwen3-next|qwen3\.[56]|ernie-4\.5-(?:21b|300b)"
 )
+# Families whose checkpoints hold none.
+_LACKS_MTP = re.compile(
+    r"(?:meta-)?(?:llama|codellama)|tinyllama|deepseek-r1-distill|deepseek-(?:coder|llm|moe|v2)"
+    r"|qwen-?\d+(?:\.\d)?b|qwen-?(?:1\.5|2|2\.5)-|qwen3-(?!next|coder-next)|qwq|qvq|mistral|mixtral|ministral"
+    r"|gemma-(?:\db|[23]-)|phi-|opt-|gpt-oss|internlm|vicuna|yi-|baichuan|smollm"
+)
+_NO_MTP = Text("该模型不带 MTP 层", "the model has no such layers")
 # Heads of EAGLE-3 that are published for a model.
 _HEADS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), head)
@@ -104,6 +118,13 @@ def _method(engine: Engine) -> Judgement:
     )
 
 
+def _excluding(engine: Engine) -> Judgement:
+    """``_method``, with MTP out of reach of models that have no such layers."""
+    judgement = _method(engine)
+    lacks = _LACKS_MTP.match(last_part(engine.run.model.name or ""))
+    return replace(judgement, excluded=(("mtp", _NO_MTP),)) if lacks else judgement
+
+
 def _advise(engine: Engine, config: dict[str, Any], variant: str, what: str) -> Judgement:
     shown = Text(
         "EAGLE-3 推测解码（并发高时需实测）" if variant == "eagle" else "MTP 推测解码（需实测）",
@@ -141,7 +162,7 @@ def _draft_size(engine: Engine) -> Judgement:
     if not size.known:
         return cannot_tell(size)
     if (amount(size) or 1) <= 1:
-        return cannot_apply(Text("单卡", "one GPU"))
+        return cannot_apply(UNSPREAD)
     if kind == "draft":
         return on(f"{engine.called}: draft_tensor_parallel_size = tensor_parallel_size")
     return off(
@@ -158,7 +179,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-speculation",
         Text("推测解码", "Speculative decoding in the engine"),
         Priority.LOW,
-        of_engine(vllm=_method, sglang=_sglang_sizes.drafts),
+        of_engine(vllm=_excluding, sglang=_sglang_sizes.drafts),
         why="While few requests run, a pass over several tokens costs what one over one does.",
         fix="Set speculative_config with the model's own MTP layers, an EAGLE head or n-grams.",
         ignore="The batch is full: checking rejected tokens then costs throughput.",

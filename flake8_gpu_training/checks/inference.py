@@ -28,13 +28,14 @@ from flake8_gpu_training.checks.base import (
     Item,
     Judgement,
     Priority,
+    Status,
 )
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_of import engine_of, updates, vllm_mode_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
-from flake8_gpu_training.frameworks.reading import find, number, version_of
+from flake8_gpu_training.frameworks.reading import find, number
 from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -79,7 +80,7 @@ def _of_vllm(judge: Judge) -> Judge:
     @_of_rollout
     def judged(run: Run) -> Judgement:
         if run.framework != "swift":
-            return cannot_apply(Text("非 ms-swift 任务", "not an ms-swift run"))
+            return Judgement(Status.NOT_APPLICABLE)  # another check says more of it
         engine = _use_vllm(run)
         if not engine.known:
             return cannot_tell(engine)
@@ -97,9 +98,9 @@ def _shares_gpus(run: Run) -> bool:
     """Whether vLLM is known to live in the training processes."""
     if any(name.startswith("rollout.") for name in run.settings):
         return False  # a Ray job with GPUs of their own for the rollout
-    if run.framework == "hf_trainer" and run.setting("vllm_mode") is None:
-        # TRL's default was "server" before its 1.0.
-        return "trl" in run.versions and version_of(run, "trl") >= (1,)
+    if run.framework == "hf_trainer":
+        engine = engine_of(run)
+        return engine is not None and engine.mode is Mode.RLHF_COLOCATE
     mode = vllm_mode_of(run)
     return known(mode) and mode != "server"
 
@@ -276,12 +277,15 @@ def _sleep_swift(run: Run) -> Judgement:
     return _asleep(run, parameter(run, "sleep_level", default=0, source=_MIXIN), 1)
 
 
+_NO_SLEEP = Text("TRL 自 0.23 起才有休眠模式", "TRL has no sleep mode before 0.23")
+
+
 def _sleep_trl(run: Run) -> Judgement:
     engine = _use_vllm(run)
     if not engine.known:
         return cannot_tell(engine)
     if not is_on(engine) or version_at_hand(run, "trl") < (0, 23):
-        return cannot_apply(_NO_ENGINE)
+        return cannot_apply(_NO_ENGINE if not is_on(engine) else _NO_SLEEP)
     name = "vllm_enable_sleep_mode"
     return _asleep(run, parameter(run, name, default=False, source=_TRL), True)
 

@@ -149,6 +149,23 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             source="trl 1.16, generation/vllm_generation.py",
             takes=_known_to("trl", "GRPOConfig"),
         ),
+        "trl-device": _host(
+            "trl-device",
+            "TRL",
+            {"model": "model_name_or_path"},
+            prefix="vllm_",
+            defaults=MappingProxyType(
+                {
+                    "gpu_memory_utilization": 0.9,
+                    "tensor_parallel_size": 1,
+                    "max_model_len": None,
+                    "enable_prefix_caching": True,
+                    "enable_sleep_mode": False,
+                }
+            ),
+            source="trl 0.15.2, trainer/grpo_trainer.py",
+            takes=_known_to("trl", "GRPOConfig"),
+        ),
         "trl-serve": _host(
             "trl-serve",
             "TRL",

@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.frameworks import slime, swift_shared, verl
-from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
@@ -184,10 +184,35 @@ def _of_trl(run: Run) -> Optional[Engine]:
     setting = find(run, "vllm_mode")
     if setting is not None:
         mode = setting.value if known(setting.value) else None
-    else:  # TRL's default was "server" before its 1.0
-        mode = "colocate" if version_at_hand(run, "trl") >= (1,) else "server"
-        mode = mode if "trl" in run.versions else None
-    return _sampling(run, "trl", mode)
+        return _sampling(run, "trl", mode)
+    found = at_hand(run, "trl")
+    allowed = [found.table.versions[index] for index in found.allowed] if found is not None else []
+    modes = {_mode_in(found, release, run) for release in allowed if found is not None}
+    mode = modes.pop() if len(modes) == 1 else None
+    return _in_process(run) if mode == _DEVICE else _sampling(run, "trl", mode)
+
+
+_DEVICE = "device"
+"""TRL 0.14 and 0.15: the main process builds the engine, on a GPU of its own or the only one."""
+_SAMPLERS = MappingProxyType({"rloo": "RLOOConfig", "online_dpo": "OnlineDPOConfig"})
+
+
+def _mode_in(found: AtHand, release: str, run: Run) -> Optional[str]:
+    """Where a release of TRL has its engine when nobody says so; None where that is not known."""
+    group = _SAMPLERS.get(str(run.value("algorithm")), "GRPOConfig")
+    parameters = found.table.parameters(group, release)
+    if "vllm_mode" in parameters:
+        return str(parameters["vllm_mode"].default)
+    if "vllm_server_host" in parameters:
+        return "server"
+    return _DEVICE if "vllm_device" in parameters else None
+
+
+def _in_process(run: Run) -> Engine:
+    alone = run.hardware.gpus == 1
+    mode = Mode.RLHF_COLOCATE if alone else Mode.RLHF_SERVER
+    by = find(run, "vllm_device", "use_vllm")
+    return Engine(VLLM, run, mode, ("engine", "serve"), VLLM_HOSTS["trl-device"], by)
 
 
 def _sampling(run: Run, host: str, mode: object) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Origin, Setting, Unknown
+from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.hardware import GPUS
@@ -22,6 +22,8 @@ HYBRID = re.compile(
 HYBRID_CACHED = (0, 33)
 _HYBRID_UNCACHED = (0, 19, 1)
 """Newest release read that caches no prefixes of them by default; the next one read does."""
+_V0_CHUNKED, _V0_TOKENS = 32_768, 2048
+"""The longest sequence that V0 prefills whole by default, and the least tokens of its steps."""
 _LARGE_GIB, _LARGEST_GIB = 70, 160
 
 
@@ -64,6 +66,9 @@ def _cached(engine: Engine, name: str) -> Setting:
     if not v1:
         if name == "enable_prefix_caching":
             return _told(engine, name, False)
+        length = engine.option("max_model_len").value
+        if known(length) and isinstance(length, int) and length <= _V0_CHUNKED:
+            return _told(engine, name, False)
         return _open(name, "it depends on the length of the model's context")
     runner = engine.option("runner") if engine.parameter("runner") else engine.option("task")
     if engine.run.model.kind == "embedding" or runner.value in ("pooling", "embed", "classify"):
@@ -76,10 +81,18 @@ def _cached(engine: Engine, name: str) -> Setting:
     return _told(engine, name, True)
 
 
+def _of_v0(engine: Engine, name: str) -> Setting:
+    """Tokens of a step in V0: the longest sequence, where prompts are prefilled whole."""
+    chunked, length = engine.option("enable_chunked_prefill"), engine.option("max_model_len").value
+    if chunked.value is False and isinstance(length, int) and engine.run.model.kind == "LLM":
+        return _told(engine, name, max(length, _V0_TOKENS))
+    return _open(name, "V0 engine")
+
+
 def _batched(engine: Engine, name: str) -> Optional[Setting]:
     """Sizes of a batch, by the memory of the GPU and by who asks."""
     if engine.version < _V1_DEFAULT:
-        return _told(engine, name, 256) if name == "max_num_seqs" else _open(name, "V0 engine")
+        return _told(engine, name, 256) if name == "max_num_seqs" else _of_v0(engine, name)
     gpu = GPUS.get(engine.run.hardware.gpu or "")
     memory = engine.run.hardware.memory_gib or (gpu.memory_gib if gpu is not None else None)
     if (
