@@ -18,6 +18,7 @@ MODULES = (
     "refused",  # GPU024
     "command_lines",  # GPU025, GPU026
     "absent_files",  # GPU027
+    "unregistered_datasets",  # GPU029
     "parallelism",  # GPU101, GPU107
     "sharding",  # GPU102, GPU108
     "model_parallelism",  # GPU103 to GPU106, GPU109, GPU112

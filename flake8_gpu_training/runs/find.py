@@ -38,6 +38,7 @@ from flake8_gpu_training.runs.python_entry import (
     entries_of,
 )
 from flake8_gpu_training.runs.reach import Reach, start_of
+from flake8_gpu_training.runs.registers import unregistered
 from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
@@ -155,7 +156,9 @@ class _Finder:
         mounts = mounts_of(self.project, run)
         samples = self.samples.of(run) if run.kind is RunKind.TRAIN else None
         profile = run.profile if samples is None else {**run.profile, samples.name: samples}
-        return dataclasses.replace(run, mounts=mounts, profile=profile)
+        return dataclasses.replace(
+            run, mounts=mounts, profile=profile, unregistered=unregistered(self.project, run)
+        )
 
     # --- gathering ---
 

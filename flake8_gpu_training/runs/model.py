@@ -309,6 +309,8 @@ class Run:
     unexported: tuple[Setting, ...] = ()
     """Variables for programs that the script assigns before the command and does not export."""
     absent: tuple[Absent, ...] = ()
+    unregistered: tuple[Absent, ...] = ()
+    """Data sets that the register in ``folder`` lacks."""
     """Configuration files that the command names, in folders of the project that lack them."""
     refused: tuple[RefusedWord, ...] = ()
     """Words of the command at which the script's own parser stops."""
