@@ -175,7 +175,8 @@ class _Picture:
             return self._unplaced(setting)
         origin = _ORIGIN[setting.origin].say(self.lang)
         place = place_text(setting.location, self.lang)
-        written = code(setting.note) if "=" in setting.note else ""
+        flag = setting.note.partition(" (")[0]
+        written = code(flag) if "=" in flag or flag.startswith("--") else ""
         comma = self.t("，", ", ") if written else ""
         return f"{origin} {written}{comma}{cell(place)}{self._beaten(setting)}"
 

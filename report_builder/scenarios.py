@@ -11,6 +11,7 @@ from string import Template
 from types import MappingProxyType
 from typing import Optional
 
+from flake8_gpu_training.checks.inference import is_served
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -20,6 +21,7 @@ from report_builder.scenario_values import Alike, with_values
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
+_PREFERENCES = frozenset({"dpo", "orpo", "kto", "simpo", "cpo", "rm"})
 _COMMENT = re.compile(r"#: (?P<zh>.+?) \| (?P<en>.+)$", re.MULTILINE)
 _LANGUAGE = MappingProxyType({".yaml": "yaml", ".py": "python", ".json": "json", ".sh": "bash"})
 
@@ -42,6 +44,8 @@ class Scenario:
     launch: str
     changes: Text = Text("", "")
     """What it changes of the run's own values, in a sentence; "" where it keeps them."""
+    fits: bool = True
+    """Whether it is made for models like the run's."""
 
 
 @dataclass(frozen=True)
@@ -758,8 +762,21 @@ def _is_on_several(run: Run) -> bool:
     return bool(_method_of_run(run)) if gpus is None else gpus > 1
 
 
-def _same_size(parameters: int, billions: float) -> bool:
-    return 0.5 <= parameters / (billions * 1e9) <= 1.9
+def _same_size(run: Run, billions: float) -> bool:
+    """Whether the run's model is about of this size; a smaller one fits what holds a small one,
+    and one of unknown size fits no template for a large one."""
+    small = billions <= 14
+    if run.model.parameters is None:
+        return small
+    least = 0.0 if small and run.framework == "swift" else 0.5
+    return least <= run.model.parameters / (billions * 1e9) <= 1.9
+
+
+def _learns_from(algorithm: Optional[str]) -> str:
+    """The kind of data set that an algorithm takes: prompts, preferences, or texts."""
+    if algorithm in _GENERATING:
+        return "prompts"
+    return "preferences" if algorithm in _PREFERENCES else "texts"
 
 
 def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
@@ -768,7 +785,7 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     dataset, meta = entry.dataset, f"{entry.dataset}/metadata.json"
     if run is not None and run.framework == "videox_fun":
         dataset, meta = _folder_and_list(run) or (dataset, meta)
-    elif run is not None:
+    elif run is not None and _learns_from(run.value("algorithm")) == _learns_from(entry.algorithm):
         dataset = _name(run, "dataset") or dataset
     values = {
         "meta": meta,
@@ -791,7 +808,7 @@ def _filled(run: Optional[Run], entry: _Entry) -> Scenario:
     launch = _launch(run, entry)
     if any("\n#SBATCH " in file.text.en for file in files):
         launch = re.sub(r"^bash ", "sbatch ", launch)
-    return Scenario(_title(run, entry, suits), files, launch, changes)
+    return Scenario(_title(run, entry, suits), files, launch, changes, run is None or suits)
 
 
 def _alike(run: Run, entry: _Entry) -> Alike:
@@ -888,11 +905,9 @@ def _article(size: str) -> str:
 def _suits(run: Run, entry: _Entry) -> bool:
     """Whether the entry is made for models like the run's."""
     name = (_model_name(run) or "").lower()
-    parameters = run.model.parameters
-    # A model of unknown size fits no template for a large one.
-    right_size = entry.size <= 14 if parameters is None else _same_size(parameters, entry.size)
+    served = entry.algorithm not in _GENERATING or is_served(run)
     small = run.model.kind in OF_KINDS
-    return entry.family in name and (right_size or small)
+    return entry.family in name and served and (_same_size(run, entry.size) or small)
 
 
 def _model_name(run: Run) -> Optional[str]:

@@ -301,7 +301,7 @@ def test_what_several_places_need_is_told_of_each(tmp_path: Path) -> None:
     )
     assert "(`train.sh:3`, `:5`)" in text
     assert "+    --lora_dropout 0.05 \\" in text
-    assert "no release is pinned: the run fails at start where this one is installed" in text
+    assert "no release is pinned: with the newest that installs here the run fails at start" in text
 
 
 def test_other_runs_of_which_the_same_is_said_share_a_row(tmp_path: Path) -> None:

@@ -392,3 +392,38 @@ def test_a_small_model_of_another_kind_gets_a_template_of_its_own(
     report = build(tmp_path, "x", Options(gpus=1), lambda step, done, total: None)
     assert [(entry.code, entry.action.en) for entry in report.recommendations] == []
     assert {audit.attainment for audit in report.audits} == {1.0}
+
+
+def of_model(name: str, billions: float, algorithm: str = "sft", kind: str = "LLM") -> Run:
+    """A run of ms-swift that trains this model on a data set of its own."""
+    run = run_of(gpus=4, tuning="full", algorithm=algorithm)
+    model = Model(name, kind, round(billions * 1e9), is_hf_family=True)
+    told = {"dataset": Setting("dataset", "mine.jsonl", AT), "model": Setting("model", name, AT)}
+    return replace(run, model=model, profile={**run.profile, **told})
+
+
+def test_a_small_model_is_filled_in_and_a_large_one_is_not() -> None:
+    small, large = of_model("Qwen/Qwen3-0.6B", 0.6), of_model("Qwen/Qwen3-32B", 32)
+    nearest = scenarios(small, "swift")[0]
+    assert nearest.fits
+    assert "Qwen/Qwen3-0.6B" in nearest.files[0].text.en
+    assert "of a 0.6B model" in nearest.title.en
+    full = next(s for s in scenarios(large, "swift") if s.title.en.startswith("Full tuning"))
+    assert not full.fits
+    assert "Qwen/Qwen3-32B" not in full.files[0].text.en
+
+
+def test_a_model_that_vllm_does_not_serve_is_not_rolled_out_by_it() -> None:
+    served = scenarios(of_model("Qwen/Qwen3-0.6B", 0.6, "grpo"), "swift")[0]
+    other = scenarios(of_model("stepfun-ai/GOT-OCR2_0", 0.58, "grpo", "MLLM"), "swift")[0]
+    assert served.fits
+    assert not other.fits
+    assert "GOT" not in other.files[0].text.en
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "dpo", "sft", "pt"])
+def test_a_data_set_is_filled_in_where_it_is_of_the_kind_that_is_asked_for(algorithm: str) -> None:
+    for scenario in scenarios(of_model("Qwen/Qwen3-8B", 8, algorithm), "swift"):
+        samples = "rlhf" in scenario.launch
+        fits = samples if algorithm == "grpo" else (algorithm != "dpo" and not samples)
+        assert ("mine.jsonl" in scenario.files[0].text.en) is fits, scenario.title.en

@@ -74,9 +74,9 @@ def judge_of(find: Finder, training: bool = False) -> Callable[[Run], Judgement]
 
 FAILS_IF_NEWEST = Impact(
     note=Text(
-        "未固定版本：安装到这一版本时启动失败，请先确认实际安装的版本",
-        "no release is pinned: the run fails at start where this one is installed, so look "
-        "first which one is",
+        "未固定版本：装到可选的最新版本时启动失败，请先确认实际安装的版本",
+        "no release is pinned: with the newest that installs here the run fails at start, so "
+        "check which one is installed",
     )
 )
 _TOLD = 4

@@ -127,7 +127,7 @@ def _rollout(run: Run) -> Judgement:
             ),
             engine,
         )
-    if _UNSERVED.search(run.model.known_as) is not None:
+    if not is_served(run):
         return off(Text("vLLM 不支持该模型", "vLLM does not serve this model"), engine)
     if _ENGINE_LESS.search(run.model.known_as) is not None:
         return cannot_tell(Text("vLLM 对该模型支持有限", "vLLM serves parts of it"))
@@ -170,6 +170,11 @@ def _takes_gpus_of_its_own(run: Run) -> bool:
 
 
 _FIRST_WITH_MODES = (0, 18)
+
+
+def is_served(run: Run) -> bool:
+    """Whether nothing is known that keeps vLLM from generating with the run's model."""
+    return _UNSERVED.search(run.model.known_as) is None
 
 
 def _with_vllm(run: Run) -> dict[str, Any]:

@@ -99,8 +99,14 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     size, length = billions(run), number(run, "max_length")
     if run.framework == "swift" and run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if not is_language_model(run) or size is None or size < 1:
-        return off(Text("模型较小或未知，未启用激活重计算", "off; the model is small or unknown"))
+    if not is_language_model(run):
+        return off(Text("不是语言模型，未启用激活重计算", "off; the model is no language model"))
+    if size is None:
+        return off(Text("模型规模未知，未启用激活重计算", "off; the model's size is not known"))
+    if size < 1:
+        about = f"{size:.2g}B"
+        small = f"模型较小（{about}），未启用激活重计算", f"off; the model is small ({about})"
+        return off(Text(*small))
     held = estimate(run)
     short = length is not None and length < _LONG
     if short and (size < _LARGE_BILLIONS or setting.explicit) and not _overflows(run, held):

@@ -180,7 +180,8 @@ def _usual_logits(run: Run) -> Judgement:
         return off(Text("多模态模型默认不启用", "off by default for multimodal models"))
     if release is not None and _OF_TRANSFORMERS.search(name):
         shown = ".".join(str(part) for part in release)
-        return on(f"{_KEPT}, with transformers {shown}")
+        source = f"ms-swift 4.6.0 + transformers {shown}: trainers/mixin.py"
+        return on(f"use_logits_to_keep=true ({source})")
     return cannot_tell(
         Text(
             "多模态模型：由 transformers 版本决定（5.x 默认启用）",

@@ -290,7 +290,7 @@ def _curriculum(run: Run) -> Judgement:
     if warmup is not None:
         return seen(warmup)
     if not is_text(run) or decodes_images(run):
-        return cannot_apply(Text("样本不是变长序列", "the samples are no sequences of text"))
+        return cannot_apply(Text("样本不是纯文本序列", "the samples are no sequences of text"))
     if algorithm(run) in ROLLOUT:
         return cannot_apply(
             Text("序列长度由生成决定", "the model decides itself how long its samples are")

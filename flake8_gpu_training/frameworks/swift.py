@@ -283,7 +283,8 @@ _OWN = ("micro_batch_size", "gradient_accumulation_steps", "max_grad_norm")
 
 
 def _shortcut(setting: Setting, stage: int, offloads: bool) -> dict[str, Setting]:
-    note = f"--deepspeed {setting.value} ({_CONFIG}/{str(setting.value).replace('default-', '')})"
+    file = f"{str(setting.value).replace('default-', '')}.json"
+    note = f"--deepspeed {setting.value} ({_CONFIG}/{file})"
     values: dict[str, Any] = {
         "zero_stage": stage,
         "offload_optimizer": "cpu" if offloads else "none",

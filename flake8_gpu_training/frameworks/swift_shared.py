@@ -166,7 +166,8 @@ def precision(run: Run) -> dict[str, Setting]:
     if setting is None or (known(setting.value) and dtype(setting.value) is None):
         name = last_part(run.model.known_as)
         if setting is None and _BF16_WEIGHTS.match(name) and not _QUANTIZED.search(name):
-            note = f"torch_dtype of {name}'s config.json: bfloat16"
+            folder = run.model.known_as.rstrip("/").rpartition("/")[2]
+            note = f"torch_dtype=bfloat16 ({folder}/config.json)"
             return by_default(run, "precision", "bf16", note)
         reason = "ms-swift takes bf16 or fp16 from the model's configuration"
         return {"precision": unknown("precision", reason, "bf16", "fp16")}
