@@ -196,3 +196,100 @@ def test_runs_of_one_script_share_what_is_said_of_it(tmp_path: Path) -> None:
     first, second = report.codes.values()
     assert first == second
     assert first["GPU201"] == 1
+
+
+LLAVA = """\
+from dataclasses import dataclass, field
+from typing import Optional
+import torch
+import transformers
+from transformers import CLIPVisionModel, LlamaForCausalLM
+
+
+@dataclass
+class ModelArguments:
+    model_name_or_path: Optional[str] = field(default="facebook/opt-125m")
+    input_model: Optional[str] = field(default=None)
+    vision_tower: Optional[str] = field(default=None)
+
+
+@dataclass
+class TrainingArguments(transformers.TrainingArguments):
+    model_max_length: int = field(default=512)
+
+
+class LlavaLlamaForCausalLM(LlamaForCausalLM):
+    pass
+
+
+class Tower(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.vision_tower = CLIPVisionModel.from_pretrained(name, attn_implementation="eager")
+        self.vision_tower.requires_grad_(False)
+
+
+def tokenize(strings, tokenizer):
+    return tokenizer(strings, truncation=True, max_length={limit})
+
+
+def train(attn_implementation=None):
+    parser = transformers.HfArgumentParser((ModelArguments, TrainingArguments))
+    model_args, training_args = parser.parse_args_into_dataclasses()
+    model = LlavaLlamaForCausalLM.from_pretrained(
+        model_args.{name}, attn_implementation=attn_implementation
+    )
+    model.tower = Tower(model_args.vision_tower)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(
+        model_args.{name}, model_max_length=training_args.model_max_length
+    )
+    data = [tokenize(text, tokenizer) for text in open("data.txt")]
+    transformers.Trainer(model=model, args=training_args, train_dataset=data).train()
+"""
+STARTED = """\
+from train import train
+
+if __name__ == "__main__":
+    train(attn_implementation="flash_attention_2")
+"""
+
+
+def _llava(
+    root: Path, flags: str, limit: str = "tokenizer.model_max_length", name: str = ""
+) -> Run:
+    code = LLAVA.replace("{limit}", limit).replace("{name}", name or "model_name_or_path")
+    flags += " --model_max_length 2048 --output_dir out"
+    files = {
+        "train.py": code,
+        "train_mem.py": STARTED,
+        "run.sh": f"deepspeed train_mem.py {flags}\n",
+    }
+    (run,) = runs_of(root, files)
+    return run
+
+
+def test_a_language_model_behind_a_vision_tower(tmp_path: Path) -> None:
+    flags = "--model_name_or_path lmsys/vicuna-13b-v1.5"
+    seeing = _llava(tmp_path / "seeing", f"{flags} --vision_tower openai/clip-vit-large-patch14")
+    assert seeing.model.kind == "MLLM"
+    assert seeing.value("attention") == "flash_attention_2"
+    assert seeing.value("tuning") == "full"
+    assert _llava(tmp_path / "text", flags).model.kind == "LLM"
+
+
+@pytest.mark.parametrize(
+    ("limit", "length"),
+    [("tokenizer.model_max_length", 2048), ("1024", 1024), ("longest", None)],
+)
+def test_samples_are_cut_to_what_the_tokenizer_is_loaded_with(
+    tmp_path: Path, limit: str, length: int | None
+) -> None:
+    run = _llava(tmp_path, "--model_name_or_path lmsys/vicuna-13b-v1.5", limit)
+    assert run.value("max_length") == length
+
+
+def test_what_is_loaded_is_the_model_where_only_a_default_names_another(tmp_path: Path) -> None:
+    flags = "--input_model meta-llama/Llama-3.2-3B-Instruct"
+    run = _llava(tmp_path / "other", flags, name="input_model")
+    assert run.model.name == "meta-llama/Llama-3.2-3B-Instruct"
+    assert _llava(tmp_path / "own", flags).model.name == "facebook/opt-125m"

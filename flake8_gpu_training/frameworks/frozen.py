@@ -40,6 +40,9 @@ _HELPER = re.compile(
 _CONDITIONING = re.compile(
     r"(?i)(?:self\.)?\w*(?:vae|text_|clip|first_stage|cond_stage|tokenizer|image_enc|t5|autoencod)\w*"
 )
+_TOWER = re.compile(
+    r"(?i)(?:vision|image|mm)_?(?:tower|encoder|model)|(?:^|[._])(?:visual|vit)(?:[._]|$)"
+)
 _DIFFUSION = re.compile(r"(?i)diffus|unet|noise_?sched|flow_?match")
 _WHOLE = re.compile(r"(?:self\.)?(?:model|net|network)(?:\.(?:model|module))?")
 _NO_WEIGHTS = re.compile(
@@ -186,6 +189,8 @@ def _is_aside(run: Run, site: _Site) -> bool:
 def _is_helper(run: Run, target: str) -> bool:
     if _HELPER.search(target):
         return True
+    if run.model.kind == "MLLM" and _TOWER.search(target):
+        return True  # how the language model is tuned does not depend on it
     return _CONDITIONING.fullmatch(target) is not None and _is_diffusion(run.python)
 
 

@@ -163,6 +163,8 @@ def _attention(run: Run, loads: list[Call], calls: list[Call]) -> Optional[Setti
     found: list[Setting] = []
     # An adapter is put on a model that another call loads.
     loads = [call for call in loads if not call.name.startswith("peft.Peft")]
+    if any(_GENERATES.search(call.name.rpartition(".")[0]) for call in loads):
+        loads = [call for call in loads if not _TOWER.search(call.name.rpartition(".")[0])]
     # Beside a diffusion model those of Transformers only make its conditions, unless trained.
     diffusion = [call for call in loads if call.name.startswith("diffusers.")]
     others = [call for call in loads if call not in diffusion and _is_trained(call, calls)]
@@ -187,6 +189,9 @@ def _unless_other(run: Run, default: Setting, loads: list[Call], calls: list[Cal
     return replace(default, value=Unknown(reason, (default.value, *others)))
 
 
+_GENERATES = re.compile(r"For(?:CausalLM|ConditionalGeneration)$")
+_TOWER = re.compile(r"(?:Vision|Audio|Speech)(?:Model|Encoder|Transformer)\w*$")
+"""Encoders of images and sounds in front of a language model."""
 _WHOLE = re.compile(r"(?:For|LMHead|DoubleHeads)[A-Z]?\w*$|^diffusers\.|^trl\.")
 
 

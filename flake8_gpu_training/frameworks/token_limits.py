@@ -15,7 +15,12 @@ _NAME = "max_length"
 
 
 def token_limit(run: Run) -> dict[str, Setting]:
-    """``max_length`` where every tokenizer call of the training code cuts to the same length."""
+    """``max_length`` where every tokenizer call of the training code cuts to the same length, or
+    to the one that its tokenizer is loaded with."""
+    own = _of_tokenizer(run)
+    if own is not None:
+        note = f"{_OWN}={own.text}"
+        return {_NAME: Setting(_NAME, own.value, own.location, Origin.CONSTRUCTOR, note=note)}
     found = [_limit(call) for call in _training_calls(run)]
     limits = [argument for argument in found if argument is not None]
     if not limits or len(limits) < len(found) or len({limit.value for limit in limits}) > 1:
@@ -23,6 +28,35 @@ def token_limit(run: Run) -> dict[str, Setting]:
     first = limits[0]
     note = f"max_length={first.text}"
     return {_NAME: Setting(_NAME, first.value, first.location, Origin.CONSTRUCTOR, note=note)}
+
+
+_OWN = "model_max_length"
+
+
+def _of_tokenizer(run: Run) -> Optional[Argument]:
+    """``from_pretrained(…, model_max_length=2048)`` where samples are cut to
+    ``tokenizer.model_max_length``."""
+    calls = [call for file in run.python for call in file.calls]
+    cuts = any(
+        call.keywords[_NAME].text.endswith(f".{_OWN}")
+        for call in calls
+        if _NAME in call.keywords and _cuts(call)
+    )
+    loads = [call.keywords.get(_OWN) for call in calls if call.method == "from_pretrained"]
+    told = [argument for argument in loads if argument is not None]
+    if not cuts or len({repr(argument.value) for argument in told}) != 1:
+        return None
+    return told[0] if _is_size(told[0]) else None
+
+
+def _cuts(call: Call) -> bool:
+    cut = call.keywords.get("truncation")
+    return cut is not None and cut.value is True
+
+
+def _is_size(limit: Argument) -> bool:
+    is_int = isinstance(limit.value, int) and not isinstance(limit.value, bool)
+    return is_int and limit.value > 0
 
 
 def _training_calls(run: Run) -> Iterator[Call]:
@@ -47,9 +81,5 @@ def _is_prompt(call: Call) -> bool:
 
 def _limit(call: Call) -> Optional[Argument]:
     """The length that no sample of this call exceeds, where it is a known number."""
-    cut = call.keywords.get("truncation")
     limit = call.keywords.get(_NAME)
-    if cut is None or cut.value is not True or limit is None:
-        return None
-    is_size = isinstance(limit.value, int) and not isinstance(limit.value, bool)
-    return limit if is_size and limit.value > 0 else None
+    return limit if limit is not None and _cuts(call) and _is_size(limit) else None

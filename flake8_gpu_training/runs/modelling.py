@@ -36,6 +36,8 @@ _NAMES = (
     "base_model",
     "model.partial_pretrain",
 )
+# Settings of the vision encoder in front of a language model (LLaVA and what follows it).
+_TOWERS = ("vision_tower", "mm_vision_tower", "image_tower", "mm_projector_type")
 # Settings that name a configuration to train from scratch by (transformers' run_clm.py).
 _CONFIGURATIONS = ("config_name", "model_config", "model_config_name", "model_config_path")
 
@@ -51,6 +53,24 @@ def model_of_run(
     shaped = model_of_flags(settings)
     if shaped is not None:
         return shaped
+    model = _model_named(settings, python, is_open, reach, command)
+    tower = any(_is_named(settings.get(name)) for name in _TOWERS)
+    is_text = model.kind in ("LLM", "unknown")
+    return dataclasses.replace(model, kind="MLLM") if tower and is_text else model
+
+
+def _is_named(setting: Optional[Setting]) -> bool:
+    value = setting.value if setting is not None and setting.known else None
+    return isinstance(value, str) and value.lower() not in ("", "none", "null")
+
+
+def _model_named(
+    settings: Mapping[str, Setting],
+    python: Sequence[PythonFile],
+    is_open: bool,
+    reach: Reach,
+    command: Optional[Command],
+) -> Model:
     named = _named(settings, python, is_open)
     if named is None or not isinstance(named.value, str):
         return _configured(settings, python, reach, command) or model_of(None)
@@ -67,7 +87,7 @@ def _named(
             continue
         # Flags out of sight name the model, as a rule: a default says little then.
         if not (is_open and setting.origin is Origin.DEFAULT):
-            return setting
+            return _loaded_instead(setting, python) or setting
     found: list[Setting] = []
     for call in _calls(python):
         made = _loaded(call)
@@ -76,6 +96,17 @@ def _named(
         elif made is not None and is_open:  # the model that the flags name; others only help
             return None
     return found[0] if found else None
+
+
+def _loaded_instead(setting: Setting, python: Sequence[PythonFile]) -> Optional[Setting]:
+    """What the program loads under another name, where only a default names the model."""
+    if setting.origin is not Origin.DEFAULT:
+        return None
+    loads = (c for c in _calls(python) if _TASK_CLASS.search(c.name.rpartition(".")[0]))
+    made = [one for one in map(_loaded, loads) if one is not None]
+    values = {one.value for one in made if isinstance(one.value, str)}
+    is_known = all(isinstance(one.value, str) for one in made)
+    return made[0] if is_known and len(values) == 1 and setting.value not in values else None
 
 
 def _calls(python: Iterable[PythonFile]) -> Iterator[Call]:
