@@ -16,10 +16,13 @@ from flake8_gpu_training.runs.model import Run
 # What TRL named otherwise before a release (trainer/sft_config.py and sft_trainer.py).
 _FORMER: Mapping[tuple[int, int], tuple[str, str]] = MappingProxyType(
     {
+        (0, 24): ('{"dtype": "bfloat16"', '{"torch_dtype": "bfloat16"'),
         (0, 16): ("    max_length=", "    max_seq_length="),
         (0, 12): ("processing_class=", "tokenizer="),
     }
 )
+_SLEEPS = (0, 23)
+"""The first release of TRL whose vLLM sleeps while the model trains."""
 _DEEPSEEK_MTP = '"method": "deepseek_mtp"'
 _GROUPS = re.compile(r"--attn-dp-size (\d+)")
 _FORMER_GROUPS = r"--dp-size \1 \\\n    --enable-dp-attention"
@@ -127,6 +130,8 @@ def _for_trainer(run: Run, program: str) -> str:
     for before, (name, former) in _FORMER.items():
         if version_at_hand(run, "trl") < before:
             program = program.replace(name, former)
+    if version_at_hand(run, "trl") < _SLEEPS:
+        program = program.replace("    vllm_enable_sleep_mode=True,\n", "")
     if version_of(run, "transformers") == NEWEST:
         return program
     made = _CLASS.search(program)

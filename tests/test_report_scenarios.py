@@ -427,3 +427,43 @@ def test_a_data_set_is_filled_in_where_it_is_of_the_kind_that_is_asked_for(algor
         samples = "rlhf" in scenario.launch
         fits = samples if algorithm == "grpo" else (algorithm != "dpo" and not samples)
         assert ("mine.jsonl" in scenario.files[0].text.en) is fits, scenario.title.en
+
+
+def of_trl(version: str, algorithm: str = "grpo") -> Run:
+    run = replace(run_of(gpus=8, tuning="lora", algorithm=algorithm), framework="hf_trainer")
+    return replace(run, versions={"trl": version})
+
+
+@pytest.mark.parametrize(
+    ("version", "has", "lacks"),
+    [
+        ("1.16.0", ('"dtype": "bfloat16"', "vllm_enable_sleep_mode=True"), ("torch_dtype",)),
+        ("0.18.2", ('"torch_dtype": "bfloat16"',), ("vllm_enable_sleep_mode",)),
+    ],
+)
+def test_a_run_that_samples_gets_a_template_that_does(
+    version: str, has: tuple[str, ...], lacks: tuple[str, ...]
+) -> None:
+    nearest = scenarios(of_trl(version), "hf_trainer")[0]
+    text = nearest.files[0].text.en
+    assert "GRPOTrainer(" in text
+    assert all(words in text for words in has)
+    assert not any(words in text for words in lacks)
+
+
+def test_no_other_kind_of_training_is_near_a_run_that_samples() -> None:
+    assert scenarios(of_trl("0.15.2"), "hf_trainer") == ()  # it has no engine in the processes
+    assert scenarios(of_trl("1.16.0", "rloo"), "hf_trainer") == ()
+    verl = replace(run_of(gpus=8, algorithm="grpo"), framework="generic")
+    assert scenarios(verl, "generic") == ()
+    assert scenarios(run_of(gpus=8, tuning="full"), "generic")
+
+
+def test_the_template_for_sampling_has_no_finding(tmp_path: Path) -> None:
+    nearest = scenarios(of_trl("1.16.0"), "hf_trainer")[0]
+    for file in nearest.files:
+        (tmp_path / file.name).write_text(file.text.en, encoding="utf-8")
+    (tmp_path / "run.sh").write_text(f"{nearest.launch}\n", encoding="utf-8")
+    report = build(tmp_path, "x", Options(gpu="A100-80G", gpus=8), lambda step, done, total: None)
+    assert [(entry.code, entry.action.en) for entry in report.recommendations] == []
+    assert {audit.attainment for audit in report.audits} == {1.0}
