@@ -142,7 +142,8 @@ def flash_attention(run: Optional[Run], judged: Optional[Judgement] = None) -> F
     else:
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
     install, needs = _INSTALL[version], _NEEDS
-    if run is not None and run.value("algorithm") in _GENERATED:
+    packs = run is None or run.framework in _HF_INTEGRATION
+    if run is not None and (not packs or run.value("algorithm") in _GENERATED):
         needs = _NEEDS_PRECISION
     if run is not None and run.framework in _DIFFUSION:
         needs = _NEEDS_PRECISION

@@ -141,6 +141,8 @@ class RunWords:
         if words[1:2] != ["-m"]:
             words = [word for word in words[:2] if not word.startswith("-")]
         words = [_near(word, run) for word in words]
+        if len(words) == 1 and run.python and words[0] not in ("llamafactory-cli", "swift"):
+            words.append(run.python[0].path)  # behind the launcher's own flags
         shown = code(" ".join(words)) if words else self.say(_KIND[run.kind])
         return shown + self._stage(run)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checks_support import findings, runs_of
+from checks_support import findings, runs_of, status
 
+from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
@@ -293,3 +294,110 @@ def test_what_is_loaded_is_the_model_where_only_a_default_names_another(tmp_path
     run = _llava(tmp_path / "other", flags, name="input_model")
     assert run.model.name == "meta-llama/Llama-3.2-3B-Instruct"
     assert _llava(tmp_path / "own", flags).model.name == "facebook/opt-125m"
+
+
+PLAIN = """\
+import argparse
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--gradient_checkpointing", action="store_true")
+parser.add_argument("--accumulation_steps", type=int, default=4)
+args = parser.parse_args()
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        for layer in self.layers:
+            if {asked}:
+                x = checkpoint(layer, x, use_reentrant=False)
+            else:
+                x = layer(x)
+        return x
+
+
+def update(model, optimizer, batches):
+    total = torch.zeros((), device="cuda")
+    for micro in range({count}):
+        loss = model(batches[micro].cuda())
+        loss.backward()
+        total += loss{read}
+    optimizer.step()
+    return total
+
+
+torch.distributed.init_process_group("nccl")
+model = DistributedDataParallel(Net().cuda())
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+while True:
+    update(model, optimizer, torch.randn(4, 8))
+"""
+
+
+def _plain(root: Path, flags: str = "", **parts: str) -> tuple[Run, ...]:
+    given = {"asked": "args.gradient_checkpointing", "count": "4", "read": ".detach()", **parts}
+    command = f"torchrun --nproc_per_node 8 train.py {flags}\n"
+    return runs_of(root, {"train.py": PLAIN.format(**given), "run.sh": command})
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked", "expected"),
+    [
+        ("", "args.gradient_checkpointing", False),
+        ("--gradient_checkpointing", "args.gradient_checkpointing", True),
+        ("", "self.training", True),
+    ],
+)
+def test_activations_are_kept_where_the_switch_of_a_program_is_off(
+    tmp_path: Path, flags: str, asked: str, expected: bool
+) -> None:
+    if "args" not in asked:  # without a switch the call itself is the evidence
+        switch = 'parser.add_argument("--gradient_checkpointing", action="store_true")\n'
+        code = PLAIN.replace(switch, "")
+        code = code.format(asked=asked, count="4", read="")
+        runs = runs_of(tmp_path, {"train.py": code, "run.sh": "torchrun train.py\n"})
+    else:
+        runs = _plain(tmp_path, flags, asked=asked)
+    assert (status(runs[0], "GPU203") is Status.ENABLED) is expected
+
+
+@pytest.mark.parametrize(
+    ("count", "read", "found"),
+    [
+        ("args.accumulation_steps", ".item()", True),
+        ("args.accumulation_steps", ".detach()", False),
+        ("args.epochs", ".item()", False),
+    ],
+)
+def test_each_micro_batch_of_an_update_is_a_step(
+    tmp_path: Path, count: str, read: str, found: bool
+) -> None:
+    assert bool(findings(_plain(tmp_path, count=count, read=read), "GPU350")) is found
+
+
+@pytest.mark.parametrize(
+    ("pin", "expected"),
+    [("deepspeed==0.12.6", Status.NOT_APPLICABLE), ("deepspeed==0.14.4", Status.RECOMMENDED)],
+)
+def test_old_releases_of_deepspeed_overlap_nothing_at_stage_1(
+    tmp_path: Path, pin: str, expected: Status
+) -> None:
+    code = ENCODER.format(padding="", collator="", strategy="no").replace(
+        'output_dir="out"', 'output_dir="out", deepspeed="ds.json"'
+    )
+    files = {
+        "train.py": code,
+        "ds.json": '{"zero_optimization": {"stage": 1, "overlap_comm": false}}',
+        "run.sh": "deepspeed --num_gpus 8 train.py\n",
+        "requirements.txt": f"{pin}\n",
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert status(run, "GPU402") is expected
+
+
+def test_a_launcher_is_shown_with_its_program(tmp_path: Path) -> None:
+    (run,) = _plain(tmp_path)
+    assert RunWords("en").mode_of(run) == "`torchrun train.py`"

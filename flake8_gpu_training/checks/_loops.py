@@ -95,8 +95,16 @@ def step_loop(call: Call, further: Collection[Loop] = ()) -> Optional[Loop]:
     return None
 
 
+_ACCUMULATES = re.compile(
+    r"(?i)t?range\([\w.\[\]'\", ]*(?:accum|micro_?batch|micro_?step)[\w'\"\]]*\)$"
+)
+
+
 def _names_batches(iterable: str) -> bool:
-    """Whether a loop that trains goes over batches, not over epochs, by what it iterates."""
+    """Whether a loop that trains goes over batches, not over epochs, by what it iterates: also
+    over the micro-batches of an update."""
+    if _ACCUMULATES.match(iterable):
+        return True
     return (
         _NAMED.match(iterable) is not None
         and "range(" not in iterable

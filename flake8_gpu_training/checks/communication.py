@@ -32,6 +32,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Call, Document, Setting, known
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -119,6 +120,13 @@ def overlap(run: Run) -> Judgement:
         return cannot_apply(
             Text("DeepSpeed 流水线并行不支持通信重叠", "DeepSpeed's pipelines do not overlap")
         )
+    if number(run, "zero_stage") == 1 and version_at_hand(run, "deepspeed") < _OVERLAPS_STAGE_1:
+        return cannot_apply(
+            Text(
+                "DeepSpeed 0.13 之前 ZeRO-1 忽略 overlap_comm",
+                "ZeRO-1 ignores overlap_comm before DeepSpeed 0.13",
+            )
+        )
     if run.deepspeed is None:
         return off(
             Text(
@@ -137,6 +145,9 @@ def overlap(run: Run) -> Judgement:
     )
 
 
+_OVERLAPS_STAGE_1 = (0, 13)
+"""Before, the engine turned it off (deepspeed 0.12.6 runtime/engine.py: "Overlap and contiguous
+grads are meaningless in stage 1 and are ignored")."""
 # Stage 1 reduces once the backward pass is done, stages 2 and 3 in its hooks, on the stream that
 # computes (deepspeed 0.19.8 runtime/zero/stage_1_and_2.py, reduce_gradients and average_tensor;
 # stage3.py, reduce_and_partition_stream).

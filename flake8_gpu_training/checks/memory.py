@@ -65,7 +65,7 @@ def recomputation(run: Run) -> Judgement:
     if setting.known and setting.value is True:
         return on(setting)
     found = (c for c in calls(run, *_CHECKPOINT_CALLS) if not _hands_on(c))
-    called = next((c for c in found if not _asks_first(run, c)), None)
+    called = next((c for c in found if not _asks_first(run, c, setting)), None)
     if called is not None and not says(called, "use_gradient_checkpointing", False):
         return seen(called)
     if run.value("unsloth") is True:
@@ -86,10 +86,11 @@ def _hands_on(call: Call) -> bool:
     return call.scope.rpartition(".")[2] == call.method
 
 
-def _asks_first(run: Run, call: Call) -> bool:
-    """Whether a branch of a Trainer's program decides: its model's own code asks the Trainer's
-    switch, and what prepares a quantized model asks whether it is one."""
-    return run.framework == "hf_trainer" and bool(call.conditions)
+def _asks_first(run: Run, call: Call, switch: Setting) -> bool:
+    """Whether a branch decides: a model's own code asks the Trainer's switch, or one of the
+    program's own which is off; what prepares a quantized model asks whether it is one."""
+    is_off = switch.known and switch.value is False and switch.location is not None
+    return (run.framework == "hf_trainer" or is_off) and bool(call.conditions)
 
 
 _USUAL_TUNING = (None, "full", "lora", "adalora", "dora", "longlora", "freeze", "rslora", "pissa")
