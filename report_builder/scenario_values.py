@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from flake8_gpu_training.checks.compute import has_liger
+from flake8_gpu_training.checks.packing import packs
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -25,6 +27,8 @@ _PRACTICES: Mapping[str, str] = MappingProxyType(
         "gradient_accumulation_steps": "gradient_accumulation_steps",
     }
 )
+_LONG = 131_072
+"""Samples that are longer are what a scenario is for."""
 _IN_ADAPTER: Mapping[str, str] = MappingProxyType({"lora_rank": "r"})
 """PEFT's names in a program."""
 _FRAMEWORKS = frozenset({"swift", "llamafactory", "hf_trainer"})
@@ -64,9 +68,20 @@ def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
     )
 
 
+def without_refused(run: Run, text: Text) -> Text:
+    """The file of ms-swift without what it refuses, or has no effect, for the run's model."""
+    if run.framework != "swift":
+        return text
+    names = [] if packs(run) else ["packing"]
+    names += ["use_liger_kernel"] if not has_liger(run) else []
+    for name in names:
+        text = Text(*(re.sub(rf"(?m)^{name}: .*\n", "", words) for words in text))
+    return text
+
+
 def _keeps(name: str, own: float, alike: Alike) -> bool:
     if name in _LENGTH:
-        return alike.memory or own <= alike.length
+        return alike.length <= _LONG and (alike.memory or own <= alike.length)
     if name in _OF_TUNING:
         return alike.tuning
     return alike.memory or name not in _OF_MEMORY
@@ -75,6 +90,8 @@ def _keeps(name: str, own: float, alike: Alike) -> bool:
 def _own(run: Run) -> Iterator[tuple[str, float]]:
     """The run's values, each by a name of templates."""
     for name in _NAMES:
+        if name.startswith("lora_") and run.value("tuning") == "full":
+            continue  # a default that the run does not use
         value = run.value(_PRACTICES[name]) if name in _PRACTICES else _setting(run, name)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
             yield name, value

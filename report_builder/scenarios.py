@@ -22,7 +22,7 @@ from report_builder.scenario_entries.base import Entry
 from report_builder.scenario_entries.hf_trainer import GENERIC, HF_DEEPSPEED, HF_GRPO, HF_SMALL
 from report_builder.scenario_entries.swift import SWIFT_MEGATRON
 from report_builder.scenario_releases import in_release, is_released, launched_in_release
-from report_builder.scenario_values import Alike, with_values
+from report_builder.scenario_values import Alike, with_values, without_refused
 
 _FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
@@ -198,7 +198,8 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
     changes = Text("", "")
     if run is not None and suits:
-        first, changes = with_values(run, files[0].text, _alike(run, entry))
+        taken = without_refused(run, files[0].text)
+        first, changes = with_values(run, taken, _alike(run, entry))
         files = (replace(files[0], text=first), *files[1:])
     launch = _launch(run, entry)
     if any("\n#SBATCH " in file.text.en for file in files):
@@ -209,6 +210,7 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
 def _alike(run: Run, entry: Entry) -> Alike:
     """In what the entry is like the run. A run that does not fit its GPU has to change."""
     tuning = (run.value("tuning", entry.tuning) == "full") == (entry.tuning == "full")
+    tuning = tuning and _learns_from(run.value("algorithm")) == _learns_from(entry.algorithm)
     gpus = run.hardware.gpus or run.launcher.world_size or 1
     quantized = bool(run.value("quantization_bits")) == entry.quantized
     found = estimate(run)

@@ -467,3 +467,37 @@ def test_the_template_for_sampling_has_no_finding(tmp_path: Path) -> None:
     report = build(tmp_path, "x", Options(gpu="A100-80G", gpus=8), lambda step, done, total: None)
     assert [(entry.code, entry.action.en) for entry in report.recommendations] == []
     assert {audit.attainment for audit in report.audits} == {1.0}
+
+
+def test_what_a_model_is_refused_with_is_in_no_template_for_it() -> None:
+    for scenario in scenarios(of_model("stepfun-ai/GOT-OCR2_0", 0.58, kind="MLLM"), "swift"):
+        found = yaml.safe_load(scenario.files[0].text.en)
+        ours = found["model"] == "stepfun-ai/GOT-OCR2_0"
+        assert ("packing" in found or "use_liger_kernel" in found) is (
+            not ours and found.get("rlhf_type") is None
+        )
+    (text, *_) = scenarios(of_model("Qwen/Qwen3-0.6B", 0.6), "swift")
+    assert {"packing", "use_liger_kernel"} <= yaml.safe_load(text.files[0].text.en).keys()
+
+
+def test_a_rate_of_rollouts_is_none_of_supervised_tuning() -> None:
+    run = of_model("Qwen/Qwen3-8B", 8, "grpo")
+    given = {"learning_rate": Setting("learning_rate", 1e-6, AT)}
+    run = replace(run, settings={**run.settings, **given})
+    full = next(s for s in scenarios(run, "swift") if s.title.en.startswith("Full tuning"))
+    assert yaml.safe_load(full.files[0].text.en)["learning_rate"] == "1e-5"
+    assert "`learning_rate`" in full.changes.en
+
+
+def test_a_scenario_for_very_long_samples_keeps_its_length() -> None:
+    run = of_model("Qwen/Qwen3-8B", 8)
+    told = {"max_length": Setting("max_length", 4096, AT)}
+    run = replace(run, profile={**run.profile, **told})
+    long = next(s for s in scenarios(run, "swift") if "512K" in s.title.en)
+    assert yaml.safe_load(long.files[0].text.en)["max_length"] == 524288
+
+
+def test_full_tuning_has_no_rank_to_change() -> None:
+    run = of_model("Qwen/Qwen3-8B", 8)
+    run = replace(run, profile={**run.profile, "lora_rank": Setting("lora_rank", 8)})
+    assert not any("lora_rank" in s.changes.en for s in scenarios(run, "swift"))

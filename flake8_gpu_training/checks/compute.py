@@ -283,6 +283,11 @@ def _loads_no_head(run: Run) -> bool:
 _FILES = (PlaceKind.YAML, PlaceKind.JSON)
 
 
+def has_liger(run: Run) -> bool:
+    """Whether nothing is known that keeps liger-kernel from the run's model."""
+    return liger_supports(run) is not False
+
+
 def _advise_liger(run: Run, setting: Setting) -> Judgement:
     supported = liger_supports(run)
     if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:

@@ -179,6 +179,10 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
     if run.model.kind == "unknown" and run.framework != "hf_trainer":
         return cannot_tell(Text("模型未知", "the model is not known"))
+    if run.framework == "swift" and not packs(run):
+        return cannot_apply(
+            Text("该模型的对话模板不支持打包", "the model's template does not go with packing")
+        )
     flat = run.practice("padding_free")
     setting = flat if flat.explicit and not setting.explicit else setting
     obstacle = _packing_obstacle(run)
@@ -230,6 +234,23 @@ def _flattened(run: Run, current: Text, padded: str) -> Judgement:
         variant="padding_free",
         at=run.practice("padding_free"),
     )
+
+
+# Models whose templates have no support_padding_free, by how their checkpoints are named: what
+# is multimodal is refused with packing then (ms-swift 3.12.6 and 4.6.0, train/sft.py).
+_UNPACKED_TEMPLATES = re.compile(
+    r"(?i)got-ocr|glm-4v-9b|cogagent|cogvlm|janus|deepseek-(?:ocr|vl)|docowl|dots\.ocr|emu3|florence-2|"
+    r"gemma-3-(?:4|12|27)b|gemma-3n|glm-edge-v|glm-ocr|hunyuanocr|idefics3|keye-vl|llama-?4-|"
+    r"llama-3\.1-8b-omni|llama-3\.2.*vision|llava.*-hf|llava-v1\.6|llava-next|megrez-3b-omni|"
+    r"minicpm-(?:v(?!-?4[._]6)|llama3-v)|minimax-(?:vl|m3)|mistral-small-3\.[12]|molmo|moss-vl|"
+    r"mplug|ovis(?:1\.6|2-)|paligemma|phi-(?:3|3\.5)-vision|phi-4-multimodal|pixtral|"
+    r"(?:^|/)qwen-(?:vl|audio)|sail-vl2|step3-vl|step-audio|unlimited-ocr|valley|xcomposer|yi-vl"
+)
+
+
+def packs(run: Run) -> bool:
+    """Whether nothing is known that keeps ms-swift from packing the samples of the model."""
+    return _UNPACKED_TEMPLATES.search(run.model.known_as) is None
 
 
 _UNPACKED_TUNING = ("longlora", "reft")
