@@ -15,6 +15,9 @@ from flake8_gpu_training.checks.base import Change, Edit
 _KEY = re.compile(r"""^[\s\\,]*(?P<key>(?:--)?["']?[A-Za-z_][\w.-]*["']?)\s*(?:[:=\s]|$)""")
 _DOTTED = re.compile(r"^\w+(?:\.\w+)+:", re.MULTILINE)
 _CONTEXT = 3
+_WIDEST = 100
+_END_OF_LINE = re.compile(r"[ \t]*\\\r?\n\Z")
+_REST_OF_LINE = re.compile(r"[ \t]*(?:(?P<more>\\\r?\n)|(?=\r?\n|\Z))")
 
 
 def unified_diff(root: Path, changes: Iterable[Change], prefix: str = "") -> str:
@@ -110,7 +113,21 @@ def _span(
     if text[start:end] != edit.old:
         return None
     new = edit.new.replace("\n", "\r\n") if "\r\n" in text else edit.new
+    if not new and edit.old.startswith("--") and not edit.old[-1].isspace():
+        start, end = _with_its_blanks(text, start, end)
     return start, end, new
+
+
+def _with_its_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span of a flag that is dropped from a command, with its line if nothing else is on it."""
+    line = text.rfind("\n", 0, start) + 1
+    rest = _REST_OF_LINE.match(text, end)
+    if text[line:start].strip(" \t") or rest is None:
+        return start - (text[start - 1 : start] == " "), end
+    if rest["more"]:
+        return line, rest.end()
+    above = _END_OF_LINE.search(text, max(0, line - _WIDEST), line)
+    return (start, end) if above is None else (above.start(), end)
 
 
 def _keys_of(text: str) -> list[str]:

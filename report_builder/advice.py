@@ -213,9 +213,24 @@ _ENGINE_SWITCH: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 
 
+_ENGINE_CHOICE: Mapping[str, Text] = MappingProxyType(
+    {
+        "vllm": _UNKNOWN_GPU,
+        # srt/arg_groups/model_override_base.py, get_default_attn_backend
+        "sglang": Text(
+            "未能从项目推断 GPU 型号；不设置时 SGLang 自行选择：Hopper 用 fa3，B200 等用 "
+            "trtllm_mha，其余用 flashinfer（未安装时用 triton）",
+            "the project does not say which GPU it runs on; left alone, SGLang takes fa3 on "
+            "Hopper, trtllm_mha on B200 and its kin, and flashinfer elsewhere (triton where it is "
+            "not installed)",
+        ),
+    }
+)
+
+
 def _of_engine(run: Run, version: str, gpu: Optional[Gpu]) -> FlashAdvice:
     """Inference engines bring their kernels and choose among them themselves."""
-    reason = _UNKNOWN_GPU
+    reason = _ENGINE_CHOICE[run.framework]
     if gpu is not None:
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
     backend = _ENGINE_SWITCH[run.framework][version]

@@ -87,7 +87,7 @@ class CapacityWords:
         if found.gpus > 1:
             split = self.t(f"（{found.gpus} 卡切分）", f", split over {found.gpus} GPUs,")
         told = self.t(
-            f"{kind}权重{split}每卡约 {found.weights:.1f} GiB，KV 缓存每 token 每卡 "
+            f"{kind} 权重{split}每卡约 {found.weights:.1f} GiB，KV 缓存每 token 每卡 "
             f"{found.token_bytes / 1024:.1f} KiB。",
             f"{kind} weights{split} take about {found.weights:.1f} GiB per GPU; a token of KV "
             f"cache takes {found.token_bytes / 1024:.1f} KiB per GPU.",

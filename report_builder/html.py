@@ -40,7 +40,7 @@ def page(report: Report, documents: Mapping[str, str], lang: str) -> str:
     """The whole page: charts, then every document as a section."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     titles = {name: _title(text) for name, text in documents.items()}
-    charts = "".join(_chart(audit, lang) for audit in report.audits)
+    charts = "".join(_chart(audit, lang) for audit in report.audits if audit.applies)
     sections, links = [], []
     for number, (name, text) in enumerate(documents.items()):
         # Evidence cells separate their lines by <br>, the only markup the documents use.

@@ -238,6 +238,7 @@ class _View(RunWords):
             "mode_of": self.mode_of,
             "rlhf_of": self.rlhf_of,
             "practice": self.practice,
+            "length_of": self.length_of,
             "picture_of": lambda run: picture(run, self.lang),
             "hardware_of": self.hardware_of,
             "launch_of": self.launch_of,
@@ -461,10 +462,11 @@ class _View(RunWords):
         return "<br>".join(shown) or "—"
 
     def repeated(self, item: ScoredItem, before: object) -> str:
-        """Words for what the row above says already of an optional item; "" for others."""
+        """Words for what the row above says already of an item that is not on; "" for others."""
         if not isinstance(before, ScoredItem) or before.status is not item.status:
             return ""
-        same = item.status is Status.DISABLED and item.current == before.current
+        is_off = item.status in (Status.DISABLED, Status.NOT_APPLICABLE)
+        same = is_off and item.current == before.current
         is_told = bool(item.current.en) and not item.evidence and not before.evidence
         return self.t("同上", "as above") if same and is_told else ""
 

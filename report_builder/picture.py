@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Optional
 
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.frameworks.engines import Mode
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.runs.names import PRACTICE_NAMES
@@ -39,6 +41,19 @@ _TRAINING = (
 _BY_STRATEGY = ("save_steps", "logging_steps")
 _STRATEGY = re.compile(r"_strategy\W+(?:is )?\W*(?:\w+Strategy\.)?(epoch|no|best)\b", re.IGNORECASE)
 _SERVING = ("precision", "attention", "max_length", "quantization_method")
+_PARAMETERS = {
+    "vllm": {"precision": "dtype", "attention": "attention_backend", "max_length": "max_model_len"},
+    "sglang": {
+        "precision": "dtype",
+        "attention": "attention_backend",
+        "max_length": "context_length",
+    },
+}
+_BY_ENGINE = {
+    "precision": Text("按检查点", "that of the checkpoint"),
+    "attention": Text("由引擎选择", "chosen by the engine"),
+    "max_length": Text("模型的上限", "the model's own"),
+}
 # Degrees that multiply to more GPUs per replica; shown when they are on.
 _DEGREES = ("tensor_parallel", "pipeline_parallel", "sequence_parallel", "expert_parallel")
 _OFF = ("none", None, 0, 1, False)
@@ -86,7 +101,7 @@ class _Picture:
         yield self._processes()
         trains = self.run.kind is RunKind.TRAIN
         for name in _TRAINING if trains else _SERVING:
-            row = self._practice(name, needed=True)
+            row = self._of_engine(name) or self._practice(name, needed=True)
             if row is not None:
                 yield row
         for name in _DEGREES:
@@ -155,6 +170,17 @@ class _Picture:
         if strategy == "epoch":
             return self.t("每个 epoch", "each epoch")
         return self.t("不做", "never") if strategy == "no" else code(strategy)
+
+    def _of_engine(self, name: str) -> Optional[Row]:
+        """A practice by the parameter of an engine's own run, which has a default for it."""
+        engine = engine_of(self.run) if self.run.framework in _PARAMETERS else None
+        if engine is None or engine.mode is Mode.ROUTER or name not in _BY_ENGINE:
+            return None
+        setting = engine.option(_PARAMETERS[self.run.framework][name])
+        title = cell(PRACTICE_NAMES[name].say(self.lang))
+        if setting.explicit or setting.value not in (None, "auto"):
+            return Row(title, self._value(setting), self._source(setting))
+        return Row(title, _BY_ENGINE[name].say(self.lang), self._source(setting))
 
     def _value(self, setting: Setting) -> str:
         value = setting.value

@@ -7,6 +7,7 @@ from typing import Optional
 
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.frameworks.engines import Mode
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, missing
@@ -170,6 +171,15 @@ class RunWords:
             place = place_text(setting.location, self.lang)
         return code(str(setting.value)) + self.t(f"（{cell(place)}）", f" ({cell(place)})")
 
+    def length_of(self, run: Run) -> str:
+        """The longest sequence of a run; an engine takes the model's where none is set."""
+        engine = engine_of(run) if run.framework in ("vllm", "sglang") else None
+        if engine is None or engine.is_open or engine.mode is Mode.ROUTER:
+            return self.practice(run, "max_length")
+        if engine.written("context_length", "max_model_len") is not None:
+            return self.practice(run, "max_length")
+        return self.t("未设置（取模型的上限）", "not set (the model's own)")
+
     def hardware_of(self, run: Optional[Run]) -> str:
         """GPUs of the run, with what is not known said so."""
         adjust = self.say(_ADJUST)
@@ -310,7 +320,7 @@ class RunWords:
         zh, en = kind.replace(" bit", " 位"), kind.replace(" bit", "-bit")
         split = (f"（{degree} 卡切分）", f", split over {degree} GPUs") if degree > 1 else ("", "")
         return self.t(
-            f"{zh}权重{split[0]}每卡约 {gib:.1f} GiB，其余显存主要用于 KV 缓存。",
+            f"{zh} 权重{split[0]}每卡约 {gib:.1f} GiB，其余显存主要用于 KV 缓存。",
             f"{en} weights{split[1]} take about {gib:.1f} GiB per GPU; most of the rest holds the "
             "KV cache.",
         )

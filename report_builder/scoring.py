@@ -77,6 +77,12 @@ class ScoredAudit:
     categories: tuple[ScoredCategory, ...]
 
     @property
+    def applies(self) -> bool:
+        """Whether any item may be on in the run."""
+        items = (item for category in self.categories for item in category.items)
+        return any(item.status is not Status.NOT_APPLICABLE for item in items)
+
+    @property
     def unknown(self) -> int:
         """Number of items that could not be told; they count for nothing."""
         items = (item for category in self.categories for item in category.items)

@@ -261,6 +261,13 @@ def _cache() -> Iterator[Case]:
     yield from of(chunked, NA, {"tp_size": 8, "attention_backend": "triton"}, model=LATENT)
     yield from of("max-total-tokens", ON, {"max_total_tokens": 65536}, "65536")
     yield from of("max-total-tokens", OFF, {})
+    sizes = {"context_length": 32000, "max_running_requests": 32}
+    cut = {**sizes, "max_total_tokens": 32768}
+    yield from of("max-total-tokens", ADVISED, cut, "32768", "max_total_tokens", fronts=SERVED)
+    wide = {**sizes, "max_total_tokens": 65536}
+    yield from of("max-total-tokens", ON, wide, "65536", fronts=SERVED)
+    alone = {**cut, "max_running_requests": 1}
+    yield from of("max-total-tokens", ON, alone, "32768", fronts=SERVED)
     yield Case("max-total-tokens", NA, "router", router({}))
     yield from of("cpu-offload", ON, {"cpu_offload_gb": 16}, "16")
     yield from of("cpu-offload", OFF, {})

@@ -152,3 +152,22 @@ def test_a_name_with_blanks_is_found_by_patch(tmp_path: Path) -> None:
     applied(tmp_path, diff)
     assert (tmp_path / "my run.yaml").read_text() == "x: 2\n"
     assert diff.startswith("--- a/my run.yaml\t\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "left"),
+    [
+        ("run \\\n    --slow \\\n    --lr 1\n", (2, 5), "run \\\n    --lr 1\n"),
+        ("run \\\n    --lr 1 \\\n    --slow\n", (3, 5), "run \\\n    --lr 1\n"),
+        ("run --lr 1 --slow \\\n    --b 2\n", (1, 12), "run --lr 1 \\\n    --b 2\n"),
+        ("run --slow --lr 1\n", (1, 5), "run --lr 1\n"),
+        ("run \\\n    --slow --lr 1\n", (2, 5), "run \\\n    --lr 1\n"),
+    ],
+)
+def test_a_flag_is_dropped_with_the_line_that_it_is_alone_on(
+    tmp_path: Path, text: str, place: tuple[int, int], left: str
+) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(text)
+    applied(tmp_path, unified_diff(tmp_path, [change(edit("run.sh", *place, "--slow", ""))]))
+    assert script.read_text() == left

@@ -183,3 +183,37 @@ def test_what_the_tuning_may_be_is_told(tmp_path: Path) -> None:
     files = {"train.py": MAYBE, "run.sh": "python train.py $1\n"}
     made = written(tmp_path, files, lang="en")["v0_vllm-optimization-report.md"]
     assert "- Tuning: unknown, maybe `lora` (train.py:7)" in made
+
+
+SERVED = (
+    "python3 -m sglang.launch_server \\\n"
+    "  --model-path Qwen/Qwen2.5-VL-72B-Instruct \\\n"
+    "  --quantization fp8 --tp 2 --dp 4 \\\n"
+    "  --disable-radix-cache \\\n"
+    "  --port 8000\n"
+)
+
+
+def test_a_server_has_no_tables_of_training_items(tmp_path: Path) -> None:
+    made = written(tmp_path, {"serve.sh": SERVED})
+    general = made["v0_training-acceleration-audit-report.md"]
+    assert "本次运行不做训练" in general
+    assert "## A. " not in general
+    assert "| A | 并行策略 | 0 | 7 |" not in made[MAIN]
+    assert "| 注意力实现 | 由引擎选择 |" in general
+    assert "- 序列长度：未设置（取模型的上限）" in general
+
+
+def test_weights_of_a_server_are_those_of_its_quantization(tmp_path: Path) -> None:
+    made = written(tmp_path, {"serve.sh": SERVED})["v0_sglang-optimization-report.md"]
+    assert "FP8 权重（2 卡切分）每卡约 33.5 GiB" in section(made, "显存估算参考")
+    assert "与多模态模型不兼容" in made
+
+
+def test_a_dropped_flag_leaves_no_empty_line_and_the_router_is_in_the_patch(tmp_path: Path) -> None:
+    made = written(tmp_path, {"serve.sh": SERVED}, lang="en")["v0_sglang-optimization-report.md"]
+    patch = section(made, "Configuration changes")
+    assert "+python3 -m sglang_router.launch_server" in patch
+    assert "-  --disable-radix-cache \\" in patch
+    assert not any(line.strip("+ ") == "\\" for line in patch.splitlines())
+    assert made.count("| as above |") > 3

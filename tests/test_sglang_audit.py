@@ -86,7 +86,7 @@ _ONE_OF = "one of a group, of which another is advised"
 NEVER_ADVISED = {
     **dict.fromkeys(
         """
-        torch-compile single-batch-overlap continuous-decode-steps fp8-gemm max-total-tokens
+        torch-compile single-batch-overlap continuous-decode-steps fp8-gemm
         context-length kv-cache-dtype max-running-requests hicache cpu-offload eviction-policy
         schedule-policy-lpm page-size tensor-parallel data-parallel pipeline-parallel multi-node
         nvls symmetric-memory mla-backend dsa-backend hybrid-backend spec-v2 pause-generation

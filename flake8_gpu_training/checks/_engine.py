@@ -208,7 +208,7 @@ def propose_without(
             impact=impact,
         )
     assert setting.location is not None
-    change = Change("bash", f"# {flag}", _dropped(engine.run, setting, flag))
+    change = Change("diff", f"- {flag}", _dropped(engine.run, setting, flag))
     return Judgement(
         Status.RECOMMENDED,
         variant,

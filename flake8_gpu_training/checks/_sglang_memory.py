@@ -10,6 +10,7 @@ from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, 
 from flake8_gpu_training.checks._scale import gpu_text, has_fp8
 from flake8_gpu_training.checks._sglang import (
     BY_MEMORY,
+    RADIX,
     defaulted,
     is_hybrid,
     is_on,
@@ -271,6 +272,7 @@ def prefixes(engine: Engine) -> Judgement:
         Text("RadixAttention 前缀缓存被关闭", "prefixes are not kept (RadixAttention is off)"),
         Text("启用前缀缓存（默认）", "keep prefixes, as by default"),
         {"disable_radix_cache": False},
+        impact=by_class(Priority.MEDIUM, RADIX),
     )
 
 

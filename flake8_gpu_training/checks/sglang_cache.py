@@ -11,7 +11,7 @@ from flake8_gpu_training.checks._engine import (
     sglang_item,
 )
 from flake8_gpu_training.checks._impacts import by_class
-from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._sglang import (
     DOCS,
     SOURCE,
@@ -22,9 +22,11 @@ from flake8_gpu_training.checks._sglang import (
     is_latent,
     is_on,
     number_of,
+    serves,
     switch,
 )
-from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
+from flake8_gpu_training.checks.base import Check, Edit, Impact, Judgement, Priority
+from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.frameworks.engines import Engine
 from flake8_gpu_training.language import Text
 
@@ -110,11 +112,33 @@ def _chunked(engine: Engine) -> Judgement:
 # --- GPU970, GPU971: sizes of the pool, and weights in host memory -----------------------------
 
 
+_REQUESTS = "max_running_requests"
+_FEW = 2
+"""Requests of full length that a pool must hold, where more may run at once."""
+
+
 def _pool(engine: Engine) -> Judgement:
     setting = engine.option("max_total_tokens")
     if not setting.known:
         return cannot_tell(setting)
-    if number_of(engine, "max_total_tokens") or is_set(setting):
+    pool = number_of(engine, "max_total_tokens")
+    length, requests = number_of(engine, "context_length"), number_of(engine, _REQUESTS)
+    if pool and length and requests and serves(engine) and pool < _FEW * length < requests * length:
+        return advise(
+            engine.run,
+            f"the pool is cut to {pool:g} tokens, room for {pool / length:.1f} requests of "
+            f"{length:g}, though {requests:g} may run",
+            Text(
+                f"KV 池限制为 {pool:g} token，只容 {pool / length:.1f} 个 {length:g} token 的请求"
+                f"（并发上限 {requests:g}）",
+                f"room for {pool / length:.1f} requests of {length:g} tokens, though {requests:g} "
+                "may run",
+            ),
+            Text("去掉 --max-total-tokens，由显存占比决定", "drop it: the share of memory decides"),
+            snippet=Snippet("drop max_total_tokens", "- max_total_tokens", "diff", _cut(setting)),
+            at=setting,
+        )
+    if pool or is_set(setting):
         return on(setting)
     return off(
         Text(
@@ -122,6 +146,13 @@ def _pool(engine: Engine) -> Judgement:
             "not limited: SGLang sizes the pool by its share of the memory, which is best",
         )
     )
+
+
+def _cut(setting: Setting) -> tuple[Edit, ...]:
+    """The edit that takes the flag and its value out of a command."""
+    if setting.origin is not Origin.FLAG or setting.location is None or not setting.text:
+        return ()
+    return (Edit(setting.location, f"--max-total-tokens {setting.text}", ""),)
 
 
 CHECKS: tuple[Check, ...] = (

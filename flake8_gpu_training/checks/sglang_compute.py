@@ -84,8 +84,10 @@ def _prefill_graphs(engine: Engine) -> Judgement:
             return _again(engine, name)
     against = next(_against(engine), None)
     if against is not None:
+        name = "多模态模型" if against is _MANY_KINDS else f" {against} "
+        said = f"a {against}" if against is _MANY_KINDS else against
         return cannot_apply(
-            Text(f"与 {against} 不兼容，SGLang 自动关闭", f"SGLang leaves it out with {against}")
+            Text(f"与{name}不兼容，SGLang 自动关闭", f"SGLang leaves it out with {said}")
         )
     if engine.version >= BREAKABLE:
         return defaulted(engine, "cuda_graph_backend_prefill=breakable")
@@ -108,12 +110,15 @@ def _again(engine: Engine, name: str) -> Judgement:
     )
 
 
+_MANY_KINDS = "multimodal model"
+
+
 def _against(engine: Engine) -> Iterator[str]:
     """What makes SGLang leave prefill graphs out by itself (server_args.py, cuda_graph_hook.py)."""
     if (number_of(engine, "pp_size") or 1) > 1:
         yield "pp_size"
     if engine.run.model.kind == "MLLM":
-        yield "a multimodal model"
+        yield _MANY_KINDS
     mode = engine.option("disaggregation_mode")
     if mode.known and mode.value == "decode":
         yield "disaggregation_mode=decode"
