@@ -30,6 +30,7 @@ from report_builder.picture import picture
 from report_builder.recommendations import Recommendation, is_prose
 from report_builder.report import Report, title_of
 from report_builder.run_words import RunWords
+from report_builder.scenario_releases import flags_in_release
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
 from report_builder.trees.base import draw
@@ -332,7 +333,9 @@ class _View(RunWords):
             return ""
         items = (item for c in self.audit(identifier).categories for item in c.items)
         wanted = frozenset(i.id for i in items if i.status in (Status.RECOMMENDED, Status.PARTIAL))
-        return draw(roots, self.subject(identifier), self.lang, wanted)
+        subject = self.subject(identifier)
+        drawn = draw(roots, subject, self.lang, wanted)
+        return drawn if subject is None else flags_in_release(subject, drawn)
 
     def more_scenarios(self, identifier: str) -> tuple[Scenario, ...]:
         """Scenarios of the framework that the main report leaves out."""

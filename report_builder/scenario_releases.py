@@ -49,6 +49,18 @@ def in_release(run: Run, text: Text) -> Text:
     return text
 
 
+def flags_in_release(run: Run, text: str) -> str:
+    """Advice on ms-swift's flags with the names of the release that ``run`` pins."""
+    pinned, table = run.versions.get("ms-swift"), table_of("ms-swift")
+    if run.framework != "swift" or not pinned or table is None:
+        return text
+    release = table.release(pinned)
+    for name, former in _OF_SWIFT_3.items():
+        if not table.knows("sft", name, release) and table.knows("sft", former, release):
+            text = re.sub(rf"--{name}\b", f"--{former}", text)
+    return text
+
+
 def launched_in_release(run: Run, command: str) -> str:
     """A template's command as the releases that ``run`` pins take it.
 

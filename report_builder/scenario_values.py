@@ -15,13 +15,13 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
 # What a value is called in a template.
-_LENGTH = ("max_length", "max_seq_length", "cutoff_len")
+_LENGTH = ("max_length", "max_seq_length", "cutoff_len", "max_completion_length")
 _OF_TUNING = ("lora_rank", "lora_alpha", "learning_rate")
-_OF_MEMORY = ("per_device_train_batch_size", "gradient_accumulation_steps")
+_OF_MEMORY = ("per_device_train_batch_size", "gradient_accumulation_steps", "num_generations")
 _NAMES = (*_LENGTH, "num_train_epochs", *_OF_TUNING, *_OF_MEMORY)
 _PRACTICES: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(_LENGTH, "max_length"),
+        **dict.fromkeys(_LENGTH[:3], "max_length"),
         "lora_rank": "lora_rank",
         "per_device_train_batch_size": "micro_batch_size",
         "gradient_accumulation_steps": "gradient_accumulation_steps",

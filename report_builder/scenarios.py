@@ -204,7 +204,13 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
     launch = _launch(run, entry)
     if any("\n#SBATCH " in file.text.en for file in files):
         launch = re.sub(r"^bash ", "sbatch ", launch)
-    return Scenario(_title(run, entry, suits), files, launch, changes, run is None or suits)
+    title = _title(run, entry, suits)
+    if "use_liger_kernel" not in files[0].text.en:
+        title = Text(title.zh.replace(" + Liger Kernel", ""), title.en.replace(_AND_LIGER, ""))
+    return Scenario(title, files, launch, changes, run is None or suits)
+
+
+_AND_LIGER = " and Liger Kernel"
 
 
 def _alike(run: Run, entry: Entry) -> Alike:
@@ -246,7 +252,7 @@ def _line(run: Optional[Run], name: str) -> str:
     if setting is None or not setting.explicit or not setting.known:
         return ""
     value = setting.value
-    words = list(value) if isinstance(value, (list, tuple)) else str(value).split()
+    words = [str(v) for v in value] if isinstance(value, (list, tuple)) else str(value).split()
     if not words or not all(_is_plain(word) for word in words):
         return ""
     return f"{name}: {words[0] if len(words) == 1 else '[' + ', '.join(words) + ']'}\n"
@@ -257,7 +263,8 @@ def _rewards(run: Optional[Run]) -> str:
     funcs = _line(run, "reward_funcs")
     if not funcs:
         return "reward_funcs: accuracy"
-    return "".join((_line(run, "system"), _line(run, "external_plugins"), funcs)).rstrip("\n")
+    before = _line(run, "system"), _line(run, "external_plugins")
+    return "".join((*before, funcs, _line(run, "reward_weights"))).rstrip("\n")
 
 
 def _title(run: Optional[Run], entry: Entry, suits: bool) -> Text:

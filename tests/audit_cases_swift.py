@@ -405,6 +405,7 @@ CASES = (
     Case("padding-free", NA, {"model": "Kwai-Keye/Keye-VL-8B-Preview"}),
     Case("packing", NA, {"model": "/data/stage1", "model_type": "got_ocr2"}),
     Case("packing", NA, {"model": "llava-hf/llava-1.5-7b-hf"}),
+    Case("packing", NA, {**GRPO, "model": "stepfun-ai/GOT-OCR2_0"}, EIGHT, (), RLHF),
     Case("packing", OFF, {"model": VISION}),
     Case("packing", OFF, {"model": "OpenGVLab/InternVL3-8B"}),
     Case("padding-free", ADVISED, DPO, ONE, (), RLHF),

@@ -501,3 +501,31 @@ def test_full_tuning_has_no_rank_to_change() -> None:
     run = of_model("Qwen/Qwen3-8B", 8)
     run = replace(run, profile={**run.profile, "lora_rank": Setting("lora_rank", 8)})
     assert not any("lora_rank" in s.changes.en for s in scenarios(run, "swift"))
+
+
+def test_rollouts_keep_their_number_length_and_weights() -> None:
+    given = {
+        "reward_funcs": ["accuracy", "format"],
+        "reward_weights": [1, 0.1],
+        "num_generations": 16,
+        "max_completion_length": 2048,
+    }
+    run = sampling(**given)
+    told = {
+        "micro_batch_size": Setting("micro_batch_size", 2, AT),
+        "max_length": Setting("max_length", 1024, AT),
+    }
+    run = replace(run, profile={**run.profile, **told})
+    found = yaml.safe_load(scenarios(run, "swift")[0].files[0].text.en)
+    assert found["reward_weights"] == [1, 0.1]
+    assert (found["num_generations"], found["max_completion_length"]) == (16, 2048)
+    assert (found["per_device_train_batch_size"], found["max_length"]) == (2, 1024)
+
+
+def test_a_title_names_no_kernels_that_the_model_has_not() -> None:
+    titles = [s.title for s in scenarios(of_model("stepfun-ai/GOT-OCR2_0", 0.58), "swift")]
+    full = next(title for title in titles if title.en.startswith("Full tuning"))
+    assert full.en == "Full tuning of a 0.6B model with DeepSpeed ZeRO-3 on 8×80 GB"
+    assert "Liger" not in full.zh
+    known = [s.title.en for s in scenarios(of_model("Qwen/Qwen3-8B", 8), "swift")]
+    assert any(title.endswith("and Liger Kernel on 8×80 GB") for title in known)

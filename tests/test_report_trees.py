@@ -14,6 +14,7 @@ from flake8_gpu_training.facts import Location, Setting
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
 from report_builder.audits import audit_of
 from report_builder.cli import main
+from report_builder.scenario_releases import flags_in_release
 from report_builder.trees.base import Branch, draw
 from report_builder.trees.registry import TREES
 
@@ -191,3 +192,11 @@ def test_reports_print_the_tree_with_the_advice_of_their_audit(tmp_path: Path, a
     main([str(project), *launch, "--output-dir", str(output)])
     document = output / f"v0_{audit}-optimization-report.md"
     assert line in document.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("version", "flag"), [("3.7.3", "--train_type lora"), ("4.6.0", "--tuner_type lora")]
+)
+def test_flags_of_the_tree_are_those_of_the_release(version: str, flag: str) -> None:
+    run = replace(run_of(), versions={"ms-swift": version})
+    assert flags_in_release(run, "LoRA (--tuner_type lora)") == f"LoRA ({flag})"

@@ -173,16 +173,16 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("奖励模型训练", "a reward model scores whole answers"))
     if run.framework == "swift" and how in _UNPACKED_ALGORITHMS:
         return cannot_apply(Text(f"{how} 不支持打包", f"{how} does not go with packing"))
+    if run.framework == "swift" and not packs(run):
+        return cannot_apply(
+            Text("该模型的对话模板不支持打包", "the model's template does not go with packing")
+        )
     if how not in ("pt", "sft") and not _flattens_pairs(run):
         return off(Text(f"{how} 训练中可选", f"optional in {how} training"), setting)
     if _classifies(run):
         return cannot_apply(Text("非生成任务", "the model does not predict the next token"))
     if run.model.kind == "unknown" and run.framework != "hf_trainer":
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if run.framework == "swift" and not packs(run):
-        return cannot_apply(
-            Text("该模型的对话模板不支持打包", "the model's template does not go with packing")
-        )
     flat = run.practice("padding_free")
     setting = flat if flat.explicit and not setting.explicit else setting
     obstacle = _packing_obstacle(run)
