@@ -22,6 +22,12 @@ def weights_type(run: Run) -> Optional[str]:
         return "bf16"
     if run.framework == "swift":  # without torch_dtype the type of the checkpoint (model_args.py)
         return _asked_by_settings(run)
+    if run.framework == "videox_fun":  # scripts/*/train*.py load with .to(weight_dtype)
+        precision = run.value("precision")
+        return precision if precision in ("bf16", "fp16", "fp32") else None
+    if run.framework == "flow_factory":  # hparams/model_args.py: master_weight_dtype bfloat16
+        asked = run.setting("model.master_weight_dtype")
+        return "bf16" if asked is None else _read(asked)
     if run.framework not in ("hf_trainer", "generic"):
         return "fp32"  # LLaMA-Factory casts what it trains to float32 (model/adapter.py)
     loads = [call for file in run.python for call in file.calls if is_model_load(call)]

@@ -147,8 +147,8 @@ def flash_attention(run: Optional[Run], judged: Optional[Judgement] = None) -> F
         needs = _NEEDS_PRECISION
     if run is not None and run.framework in _DIFFUSION:
         needs = _NEEDS_PRECISION
-        if run.framework == "flow_factory" and version != "SDPA":
-            install = "pip install kernels"  # the hub's kernels, which its README recommends
+        if run.framework == "flow_factory" and version == "FA3":
+            install = "pip install kernels"  # for _flash_3_hub, the switch below
     if run is not None and run.framework == "generic" and not run.model.is_hf_family:
         reason = Text(f"{reason.zh}{_NO_ATTENTION.zh}", f"{reason.en}{_NO_ATTENTION.en}")
     return FlashAdvice(
@@ -373,6 +373,11 @@ _ONE_GPU = Text(
     "one GPU has no other to shard over; when memory runs out take optimizer offload, QLoRA or a "
     "smaller micro-batch",
 )
+_ONE_GPU_DIFFUSION = Text(
+    "单卡训练，没有可供分片的其他 GPU；显存不足时减小微批、分辨率或帧数",
+    "one GPU has no other to shard over; when memory runs out take a smaller micro-batch, lower "
+    "resolution or fewer frames",
+)
 _SMALL = Text(
     "模型状态共约 {states:.1f} GiB，常见的单卡即可放下，普通 DDP 足够",
     "all model states together take about {states:.1f} GiB, which any common card holds: plain "
@@ -532,7 +537,8 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
     states = _states(run, 1, 0)
     if gpus == 1:
         small = states is not None and states < _SMALL_GIB
-        reason = _SMALL_ONE.fill(states=states or 0.0) if small else _ONE_GPU
+        crowded = _ONE_GPU_DIFFUSION if run.framework in _DIFFUSION else _ONE_GPU
+        reason = _SMALL_ONE.fill(states=states or 0.0) if small else crowded
         return 0, False, reason, _NOTHING_SHARDED
     if states is None and (run.framework == "generic" or run.value("tuning") == "full"):
         return 0, False, _UNSURE_SIZE, _NOTHING_SHARDED
@@ -611,7 +617,10 @@ def _config(run: Run, stage: int, offload: bool) -> dict[str, Any]:
         config["fp16"] = {"enabled": "auto"}
     else:
         config["train_micro_batch_size_per_gpu"] = _number(run, "micro_batch_size", 1)
-        config["gradient_accumulation_steps"] = _number(run, "gradient_accumulation_steps", 1)
+        accumulated: Any = _number(run, "gradient_accumulation_steps", 1)
+        if run.framework == "flow_factory" and run.value("gradient_accumulation_steps") is None:
+            accumulated = "auto"  # worked out from the samples of an epoch; Accelerate fills it in
+        config["gradient_accumulation_steps"] = accumulated
         config["gradient_clipping"] = _number(run, "max_grad_norm", 1.0)
         gpu = gpu_named(run.hardware.gpu) if run.hardware.gpu else None
         half = run.value("precision") == "fp16" or (gpu is not None and not gpu.bf16)

@@ -315,11 +315,14 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
         lines.append(f"{t('主要运行：', 'Primary run: ')}{run_text(report.primary, lang)}")
     for audit in report.audits:
         share = "—" if audit.attainment is None else f"{audit.attainment:.0%}"
+        reach = round(audit.earned + audit.lost, 1)
         lines.append(
-            f"{audit.audit.heading.say(lang)}{t('：', ': ')}{audit.score:g}/{audit.maximum}"
+            f"{audit.audit.heading.say(lang)}{t('：', ': ')}"
             + t(
-                f"（达成度 {share}，无法静态判断 {audit.unknown} 项）",
-                f" (attainment {share}; {audit.unknown} undetermined)",
+                f"{audit.score:g}/{audit.maximum} 分（按全部检查项计）；"
+                f"本次运行可得 {reach:g} 分，达成度 {share}；无法静态判断 {audit.unknown} 项",
+                f"{audit.score:g}/{audit.maximum} points over all items; attainment {share} of "
+                f"the {reach:g} that this run can earn; {audit.unknown} items undetermined",
             )
         )
     total = len(report.recommendations)

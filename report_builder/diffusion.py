@@ -8,6 +8,7 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks.videox_fun import script_of
 from flake8_gpu_training.language import Text
+from flake8_gpu_training.memory import GIB
 from flake8_gpu_training.runs.model import Run
 from report_builder.marks import code
 
@@ -44,8 +45,56 @@ _MODEL = Text("模型系列", "Series")
 _SCRIPT = Text("训练脚本", "Script")
 _MODE = Text("train_mode", "train_mode")
 _SAMPLES = Text("样本", "Samples")
-_BACKEND = Text("分布式后端", "Distributed by")
+_BACKEND = Text("分布式后端", "Distributed backend")
 _TYPE = Text("model_type", "model_type")
+
+
+# Bytes per parameter: in 16 bits weights, gradient and two moments, or with FP32 masters
+# (Rajbhandari et al., 2020); frozen weights in 16 bits, or in 4 with double quantization
+# (Dettmers et al., 2023: 0.127 bits a parameter of constants).
+_STATES = (
+    (Text("全参，BF16 权重与 Adam（脚本自身）", "full, all in BF16 (the scripts)"), 8.0),
+    (Text("全参，FP32 主权重（DeepSpeed、FSDP）", "full, FP32 masters (DeepSpeed, FSDP)"), 16.0),
+    (Text("LoRA，16 位基座", "LoRA, base model in 16 bits"), 2.0),
+    (Text("LoRA，4 位基座（需改动代码）", "LoRA, base in 4 bits (needs a code change)"), 0.516),
+)
+_SIZES = (1.3, 5.0, 14.0)
+
+
+def memory_rows(run: Optional[Run], lang: str) -> list[list[str]]:
+    """A table of model states of diffusion models, with the run's own; [] for other runs."""
+    if run is None or run.framework not in ("videox_fun", "flow_factory"):
+        return []
+    own = run.model.parameters
+    sizes = [(f"{size:g}B", size) for size in _SIZES]
+    if own and not any(abs(own / 1e9 - size) < 0.05 * size for size in _SIZES):
+        shown = Text(f"本模型（{own / 1e9:.1f}B）", f"this model ({own / 1e9:.1f}B)").say(lang)
+        sizes = [(shown, own / 1e9), *sizes]
+    head = [Text("方法", "Method").say(lang), *(name for name, _ in sizes)]
+    rows = [
+        [method.say(lang), *(f"{size * 1e9 * each / GIB:.1f}" for _, size in sizes)]
+        for method, each in _STATES
+    ]
+    return [head, *rows]
+
+
+def deepspeed_usage(run: Optional[Run]) -> Text:
+    """How a run takes a DeepSpeed file: by Accelerate, which its launcher or its YAML names."""
+    if run is not None and run.framework == "videox_fun":
+        return Text(
+            "启用：`accelerate launch --use_deepspeed --deepspeed_config_file ds_config.json …`"
+            "（写在训练脚本之前；`--mixed_precision` 等仍由脚本参数给出）。",
+            "Use it by `accelerate launch --use_deepspeed --deepspeed_config_file ds_config.json "
+            "…`, before the training script.",
+        )
+    if run is not None and run.framework == "flow_factory":
+        return Text(
+            "启用：`config_file` 指向一个 Accelerate 配置，其中 `distributed_type: DEEPSPEED`，"
+            "`deepspeed_config` 下写 `deepspeed_config_file: ds_config.json`。",
+            "Use it by a `config_file` of Accelerate with `distributed_type: DEEPSPEED` and, "
+            "below `deepspeed_config`, `deepspeed_config_file: ds_config.json`.",
+        )
+    return Text("", "")
 
 
 def facts(run: Optional[Run], lang: str) -> list[Fact]:
@@ -70,7 +119,7 @@ def _of_videox(run: Run, lang: str) -> list[Fact]:
     frames = _value(run, "video_sample_n_frames", "video_length")
     size = _value(run, "video_sample_size", "train_sample_height") if frames else None
     size = size if size is not None else _value(run, "image_sample_size")
-    found += _samples(frames, size, lang)
+    found += _samples(frames, size, lang, run.model.kind == "video")
     return [*found, (_BACKEND, _backend(run, lang))]
 
 
@@ -80,17 +129,19 @@ def _of_flow(run: Run, lang: str) -> list[Fact]:
     if kind is not None:
         found.append((_TYPE, code(str(kind))))
     size = _value(run, "train.resolution")
-    found += _samples(_value(run, "train.num_frames"), 512 if size is None else size, lang)
+    frames = _value(run, "train.extra_kwargs.num_frames", "train.num_frames")
+    found += _samples(frames, 512 if size is None else size, lang, run.model.kind == "video")
     return [*found, (_BACKEND, _backend(run, lang))]
 
 
-def _samples(frames: Any, size: Any, lang: str) -> list[Fact]:
+def _samples(frames: Any, size: Any, lang: str, is_video: bool) -> list[Fact]:
     if size is None:
         return []
     sides = [str(side) for side in (size if isinstance(size, (list, tuple)) else (size, size))]
     said = " × ".join(sides)
-    if frames not in (None, 1):
+    if frames is not None and (is_video or frames != 1):
         said = Text(f"{said}，{frames} 帧", f"{said}, {frames} frames").say(lang)
+        said = said.replace(", 1 frames", ", 1 frame")
     return [(_SAMPLES, said)]
 
 

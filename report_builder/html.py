@@ -91,19 +91,25 @@ def _chart(audit: ScoredAudit, lang: str) -> str:
     height = _ROW * len(audit.categories)
     width = _LABEL + _WIDTH + _NUMBER
     chinese = lang == "zh"
-    caption = f"{audit.audit.heading.say(lang)}{'：' if chinese else ': '}{audit.score:g}"
-    caption += f"/{audit.maximum}"
+    caption = f"{audit.audit.heading.say(lang)}{'：' if chinese else ': '}"
+    caption += (
+        f"{audit.score:g}/{audit.maximum} 分（按全部检查项计）"
+        if chinese
+        else f"{audit.score:g}/{audit.maximum} points over all items"
+    )
     if audit.attainment is not None:
-        share = f"{audit.attainment:.0%}"
+        share, reach = f"{audit.attainment:.0%}", round(audit.earned + audit.lost, 1)
         caption += (
-            f"（达成度 {share}，无法静态判断 {audit.unknown} 项）"
+            f"；本次运行可得 {reach:g} 分，达成度 {share}；无法静态判断 {audit.unknown} 项"
             if chinese
-            else f" (attainment {share}; {audit.unknown} undetermined)"
+            else f"; attainment {share} of the {reach:g} that this run can earn; "
+            f"{audit.unknown} items undetermined"
         )
     legend = (
-        "条形为达成度（已得分 ÷ 可得分），右侧为得分/满分（达成度）"
+        "条形为达成度（已得分 ÷ 本次运行可得分）；右侧为得分/满分，括号内为达成度，两者分母不同"
         if chinese
-        else "Bars: attainment (points earned ÷ reachable); right: score/max (attainment)"
+        else "Bars: attainment (points earned ÷ points this run can earn); right: score/max, and "
+        "the attainment in brackets: their denominators differ"
     )
     return (
         f"<figure><figcaption>{escape(caption)}</figcaption>"

@@ -120,6 +120,13 @@ _REFERENCE = (
     (Text("QLoRA", "QLoRA"), Text("4-bit", "4-bit"), "6 12 24 48"),
     (Text("QLoRA", "QLoRA"), Text("2-bit", "2-bit"), "4 8 16 24"),
 )
+_HOW_SCORED = Text(
+    "得分以全部检查项为满分；达成度 = 已得分 ÷ 本次运行可得分，"
+    "不适用、可选与无法静态判断的项不计入可得分，因此两者的分母不同。",
+    "The score is out of all points of the audit. Attainment = points earned ÷ points this run "
+    "can earn: items that do not apply, are optional or are undetermined cannot be earned, so the "
+    "two have different denominators.",
+)
 _AUDIT_NOTES = {
     "general": Text("9 大类通用审计", "the general audit of 9 categories"),
     "vllm": Text("vLLM 推理专项审计", "the audit of vLLM"),
@@ -146,6 +153,7 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 tree=view.tree(identifier),
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
+                diffusion_reference=diffusion.memory_rows(view.subject(identifier), view.lang),
                 is_engine=identifier in _ENGINES,
             )
     return files
@@ -224,6 +232,7 @@ class _View(RunWords):
             "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
             "place_of": self.place_of,
             "by_code": _by_code,
+            "deepspeed_usage": lambda run: self.say(diffusion.deepspeed_usage(run)),
             "diffusion_of": lambda run: diffusion.facts(run, self.lang),
             "engine_title": capacity.title_of,
             "status_of": lambda item: self.say(_STATUS[item.status]),
@@ -281,6 +290,7 @@ class _View(RunWords):
             "r": report,
             "main_scenarios": report.scenarios[:_MAIN_SCENARIOS],
             "lang": self.lang,
+            "how_scored": self.say(_HOW_SCORED),
             "colon": self.t("：", ": "),
             "bottleneck_names": NAMES,
             "bottleneck_name": NAMES[report.bottleneck.kind],
@@ -396,8 +406,9 @@ class _View(RunWords):
                 f"; {unknown} {plural} undetermined and left out",
             )
         return self.t(
-            f"达成度 **{whole}**：可得 {reachable} 分中已得 {earned} 分（{joined}）{untold}",
-            f"Attainment **{whole}**: {earned} of the {reachable} points within reach "
+            f"达成度 **{whole}**：本次运行可得 {reachable} 分，"
+            f"已得 {earned} 分（{joined}）{untold}",
+            f"Attainment **{whole}**: {earned} of the {reachable} points that this run can earn "
             f"({joined}){untold}",
         )
 
@@ -462,6 +473,8 @@ class _View(RunWords):
             return cell(current.removeprefix(f"{self.say(item.title)}："))
         if not shown and item.status is Status.DISABLED:
             return self.t("未使用", "not in use")
+        if current and item.status is Status.DISABLED and not item.action.en:
+            shown.append(cell(current))  # why it is off beside what it is set to
         return "<br>".join(shown) or "—"
 
     def repeated(self, item: ScoredItem, before: object) -> str:
@@ -501,7 +514,10 @@ class _View(RunWords):
         if said is not None and (said.zh != said.en or self.lang == "zh"):
             return cell(self.say(said))
         note = chinese_note(evidence.text)
-        return cell(note) if note and self.lang == "zh" else code(evidence.text)
+        if note and self.lang == "zh":
+            return cell(note)
+        is_prose = note and " " in evidence.text and "=" not in evidence.text
+        return cell(evidence.text) if is_prose else code(evidence.text)
 
     def advice_of(self, item: ScoredItem) -> str:
         """What to do about an item, as a table cell."""
@@ -698,7 +714,9 @@ def example_of(entry: Recommendation) -> str:
     """The check's bad and good example as a diff without file names."""
     assert entry.example is not None
     bad, good = entry.example.bad.splitlines(), entry.example.good.splitlines()
-    return "\n".join(list(difflib.unified_diff(bad, good, lineterm="", n=2))[2:])
+    shown = list(difflib.unified_diff(bad, good, lineterm="", n=2))[2:]
+    # Line numbers would be those of the example, which nobody has.
+    return "\n".join("@@" if line.startswith("@@") else line for line in shown).removeprefix("@@\n")
 
 
 def points_of(item: ScoredItem) -> str:

@@ -147,6 +147,7 @@ _COUNTED: Mapping[str, str] = MappingProxyType(
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(\d+) processes, nothing shards the model"), r"\1 个进程，模型未被切分"),
     (re.compile(r"(\w+) splits the model"), r"模型由 \1 切分"),
+    (re.compile(r"torch_dtype of (\S+)'s config\.json: (\w+)"), r"\1 的 config.json 中为 \2"),
     (re.compile(r"_supports_sdpa of (\w+)"), r"\1 类的 _supports_sdpa 决定"),
     (re.compile(r"([\d,]+) samples in (.+)"), r"\2 共 \1 条样本"),
     (re.compile(r"(.+): its trainer is built on Accelerate"), r"\1 的训练器基于 Accelerate"),

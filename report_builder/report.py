@@ -177,7 +177,9 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
             _judgement(verdicts, "deepspeed-zero"),
             _judgement(verdicts, "cpu-nvme-offload"),
         ),
-        scenarios(primary, primary.framework if primary is not None else detection.training),
+        scenarios(
+            primary, primary.framework if primary is not None else detection.training, project
+        ),
         {
             r.rank: unified_diff(root_of_files, [Change("", "", r.edits)])
             for r in recommendations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
@@ -15,16 +15,17 @@ from flake8_gpu_training.checks.inference import is_served
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate
+from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.model import Run, RunKind
+from report_builder import videox_script
 from report_builder.loaders import OF_KINDS, loader_of
 from report_builder.scenario_entries import CATALOG
-from report_builder.scenario_entries.base import Entry
+from report_builder.scenario_entries.base import FOLDER, Entry
 from report_builder.scenario_entries.hf_trainer import GENERIC, HF_DEEPSPEED, HF_GRPO, HF_SMALL
 from report_builder.scenario_entries.swift import SWIFT_MEGATRON
 from report_builder.scenario_releases import in_release, is_released, launched_in_release
 from report_builder.scenario_values import Alike, with_values, without_refused
 
-_FOLDER = Path(__file__).parent / "templates" / "scenarios"
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
 _PREFERENCES = frozenset({"dpo", "orpo", "kto", "simpo", "cpo", "rm"})
 _MODES = (0, 18)
@@ -70,8 +71,13 @@ _CHAT_TEMPLATES = (
 )
 
 
-def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
-    """Templates for ``framework``, nearest to ``run`` first, filled with its names."""
+def scenarios(
+    run: Optional[Run], framework: str, project: Optional[Project] = None
+) -> tuple[Scenario, ...]:
+    """Templates for ``framework``, nearest to ``run`` first, filled with its names.
+
+    ``project``: whose own copies of training scripts decide which flags there are.
+    """
     entries = list(CATALOG.get(framework, GENERIC))
     if run is not None:
         if framework == "hf_trainer" and run.model.kind in OF_KINDS:
@@ -83,10 +89,27 @@ def scenarios(run: Optional[Run], framework: str) -> tuple[Scenario, ...]:
             entries = [*SWIFT_MEGATRON, *(entry for entry in entries if entry not in spread)]
         entries = _with_its_kind(run, framework, entries)
         entries.sort(key=lambda entry: _distance(run, entry))
-    found = (_filled(run, entry) for entry in entries)
+    found = [_filled(run, entry) for entry in entries]
     if run is None:
         return tuple(found)
+    if framework == "videox_fun":
+        found = list(_on_own_scripts(run, entries, found, project))
     return tuple(each for each in found if all(is_released(run, f.text) for f in each.files))
+
+
+def _on_own_scripts(
+    run: Run, entries: list[Entry], found: list[Scenario], project: Optional[Project]
+) -> Iterator[Scenario]:
+    """VideoX-Fun's scenarios that the project's own scripts can start."""
+    for entry, each in zip(entries, found):
+        made = videox_script.adapted(run, entry, each.title, each.files[0].text.en, project)
+        if made is None:
+            continue
+        name = videox_script.name_of(run, each.files[0].name) if made.own else each.files[0].name
+        start = replace(each.files[0], name=name, text=Text(made.text, made.text))
+        launch = each.launch.replace(each.files[0].name, name)
+        files = (start, *each.files[1:])
+        yield Scenario(made.title, files, launch, made.changes, each.fits or made.own)
 
 
 def _with_its_kind(run: Run, framework: str, entries: list[Entry]) -> list[Entry]:
@@ -133,6 +156,8 @@ def _distance(run: Run, entry: Entry) -> float:
     methods = (_method_of_run(run), _method(entry))
     if all(methods):
         distance += 2 * (methods[0] != methods[1])
+    if run.framework == "videox_fun" and videox_script.is_small(run):
+        distance += 4 * ("offload" in entry.title.en)
     length = run.value("max_length")
     long = isinstance(length, int) and length > 131_072
     distance += 6 * (long != (entry.length > 131_072))
@@ -174,13 +199,20 @@ def _learns_from(algorithm: Optional[str]) -> str:
     return "preferences" if algorithm in _PREFERENCES else "texts"
 
 
+def _takes_its_data(run: Run, entry: Entry) -> bool:
+    """Whether the entry learns from the kind of data that the run has."""
+    if run.framework == "flow_factory":  # whose trainers all read prompts
+        return True
+    return _learns_from(run.value("algorithm")) == _learns_from(entry.algorithm)
+
+
 def _filled(run: Optional[Run], entry: Entry) -> Scenario:
     suits = run is not None and _suits(run, entry)
     model = (_model_name(run) if run is not None and suits else None) or entry.model
     dataset, meta = entry.dataset, f"{entry.dataset}/metadata.json"
     if run is not None and run.framework == "videox_fun":
         dataset, meta = _folder_and_list(run) or (dataset, meta)
-    elif run is not None and _learns_from(run.value("algorithm")) == _learns_from(entry.algorithm):
+    elif run is not None and _takes_its_data(run, entry):
         dataset = _name(run, "dataset") or dataset
     values = {
         "meta": meta,
@@ -192,7 +224,11 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
         "template": _chat_template(model, entry.template),
         "model_type": _line(run, "model_type") if suits else "",
         "rewards": _rewards(run),
+        "micro": "1",
+        "data": _own_data(run),
     }
+    if run is not None and run.framework == "videox_fun" and videox_script.stands_for(run, entry):
+        values["micro"] = str(run.value("micro_batch_size", 1))
     files = tuple(_file(source, name, values) for source, name in entry.files)
     if run is not None:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
@@ -258,6 +294,38 @@ def _line(run: Optional[Run], name: str) -> str:
     return f"{name}: {words[0] if len(words) == 1 else '[' + ', '.join(words) + ']'}\n"
 
 
+_OF_TEMPLATE = frozenset(
+    f"data.{name}"
+    for name in (
+        "dataset_dir",
+        "preprocessing_batch_size",
+        "dataloader_num_workers",
+        "force_reprocess",
+        "sampler_type",
+    )
+)
+
+
+def _own_data(run: Optional[Run]) -> str:
+    """What else Flow-Factory's run says of its data (columns, folders), as lines of ``data``."""
+    if run is None or run.framework != "flow_factory":
+        return ""
+    lines, open_section = "", ""
+    for name, setting in run.settings.items():
+        path = name.split(".")
+        value = setting.value if setting.explicit and setting.known else None
+        is_plain = isinstance(value, (bool, int, float)) or _is_plain(value)
+        if path[0] != "data" or name in _OF_TEMPLATE or not is_plain or len(path) > 3:
+            continue
+        section = path[1] if len(path) > 2 else ""
+        if section and section != open_section:
+            lines += f"\n  {section}:"
+        open_section = section
+        shown = str(value).lower() if isinstance(value, bool) else value
+        lines += f"\n  {'  ' if section else ''}{path[-1]}: {shown}"
+    return lines
+
+
 def _rewards(run: Optional[Run]) -> str:
     """What scores the samples of a run that generates, and the plugins and prompt they need."""
     funcs = _line(run, "reward_funcs")
@@ -311,6 +379,8 @@ def _suits(run: Run, entry: Entry) -> bool:
     name = (_model_name(run) or "").lower()
     served = entry.algorithm not in _GENERATING or is_served(run)
     small = run.model.kind in OF_KINDS
+    if run.framework == "videox_fun" and entry.family != "cogvideox" and "inp" not in name:
+        return False  # the templates train by --train_mode=inpaint
     return entry.family in name and served and (_same_size(run, entry.size) or small)
 
 
@@ -373,7 +443,7 @@ def _chat_template(model: str, default: str) -> str:
 
 
 def _file(source: str, name: str, values: Mapping[str, str]) -> ScenarioFile:
-    path = _FOLDER / source
+    path = FOLDER / source
     text = Template(path.read_text(encoding="utf-8")).substitute(values)
     text = re.sub(r"(?<=\S) {2,}(?=#: )", "  ", text)  # names of any length stand before
     spoken = Text(

@@ -24,6 +24,8 @@ FULL = {"model.finetune_type": "full"}
 ONE = {"num_processes": 1}
 ODE = {"scheduler.dynamics_type": "ODE"}
 NO_EMA = {"train.ema_decay": 0}
+DISTILLED = {"train.trainer_type": "opd"}
+"""A trainer of a fork's own, which learns from a teacher."""
 TWO_REWARDS = (
     {"name": "a", "reward_model": "PickScore"},
     {"name": "b", "reward_model": "CLIP"},
@@ -122,6 +124,9 @@ CASES: tuple[Case, ...] = (
     Case("offload-samples", ON, {**WAN, "train.offload_samples_to_cpu": True}),
     Case("offload-samples", ADVISED, WAN, writes="offload_samples_to_cpu: true"),
     Case("offload-samples", OFF),
+    Case("offload-samples", OFF, {**WAN, "train.num_frames": 1}),
+    Case("offload-samples", ADVISED, {**WAN, "train.extra_kwargs.num_frames": 41}),
+    Case("offload-samples", OFF, {**WAN, "train.extra_kwargs.num_frames": 1}),
     Case("ema-device-cpu", ON, {"train.ema_device": "cpu"}),
     Case("ema-device-cpu", ADVISED, {**FULL, **WAN}, writes="ema_device: cpu"),
     Case("ema-device-cpu", OFF),
@@ -140,6 +145,7 @@ CASES: tuple[Case, ...] = (
     Case("ref-param-device-cpu", OFF, {"train.trainer_type": "crd"}),
     Case("ref-param-device-cpu", NA, {**FULL, **WAN}),
     Case("ref-param-device-cpu", NA, {"train.trainer_type": "dpo"}),
+    Case("ref-param-device-cpu", UNKNOWN, DISTILLED),
     Case("gradient-accumulation", ON, shows="auto"),
     Case("gradient-accumulation", ON, {"train.gradient_accumulation_steps": 4}),
     Case("gradient-accumulation", OFF, {"train.gradient_accumulation_steps": 1}),
@@ -283,7 +289,11 @@ CASES: tuple[Case, ...] = (
     Case("reward-routing", ON, {"eval_rewards": TWO_REWARDS}),
     Case("reward-routing", OFF),
     Case("reward-routing", NA, {"eval.eval_freq": 0}),
+    Case("reward-routing", NA, {"eval_rewards": TWO_REWARDS, "eval.eval_freq": 0}),
     Case("advantage-type", ON),
+    Case("advantage-type", UNKNOWN, DISTILLED),
+    Case("async-reward", NA, {**DISTILLED, "rewards": None}),
+    Case("async-reward", OFF, DISTILLED),
     Case("advantage-type", OFF, {"train.advantage_aggregation": "sum", "rewards": TWO_REWARDS}),
     Case("advantage-type", NA, {"train.advantage_aggregation": "sum"}),
     # I average and scheduler
@@ -302,6 +312,7 @@ CASES: tuple[Case, ...] = (
     Case("dynamics-type", ON),
     Case("dynamics-type", ON, {**ODE, "train.trainer_type": "nft"}),
     Case("dynamics-type", OFF, {"train.trainer_type": "nft"}),
+    Case("dynamics-type", UNKNOWN, DISTILLED),
     Case("flow-shift", ON, {**WAN, "train.resolution": 480, "scheduler.flow_shift": 3.0}),
     Case("flow-shift", ON, {**WAN, "train.resolution": [720, 1280], "scheduler.flow_shift": 5.0}),
     Case(
@@ -315,6 +326,8 @@ CASES: tuple[Case, ...] = (
     Case("flow-shift", NA),
     Case("sde-steps", ON, {"scheduler.sde_steps": [1, 2, 3]}),
     Case("sde-steps", OFF),
+    Case("sde-steps", UNKNOWN, DISTILLED),
+    Case("sde-steps", ON, {**DISTILLED, "scheduler.sde_steps": [1, 2, 3]}),
     Case("sde-steps", NA, ODE),
     # J by changing the code
     Case(
@@ -399,7 +412,7 @@ ALWAYS_APPLIES = frozenset(
     inference-dtype gradient-checkpointing offload-samples gradient-accumulation lora
     target-modules target-components zero2-offload num-processes learning-rate adam-parameters
     gradient-clipping sample-group-size lr-scheduler-gap epochs dataloader-workers
-    sampler-strategy async-reward reward-batch-size ema-decay dynamics-type lr-scheduler
+    sampler-strategy reward-batch-size ema-decay dynamics-type lr-scheduler
     """.split()  # noqa: SIM905
 )
 NEVER_OFF: Mapping[str, str] = {

@@ -243,6 +243,7 @@ CASES: tuple[Case, ...] = (
     Case("persistent-workers", NA),
     Case("bucketing", ON, BUCKETS),
     Case("bucketing", OFF),
+    Case("bucketing", OFF, {"random_hw_adapt": True, "image_sample_size": "320 640"}),
     Case("bucketing", ADVISED, {"random_hw_adapt": True}, writes="--enable_bucket"),
     Case("bucketing", NA, {}, REWARD),
     Case("random-hw-adapt", ON, ADAPTED),
@@ -298,6 +299,7 @@ CASES: tuple[Case, ...] = (
     Case("abnormal-norm-clip", ON, {"abnormal_norm_clip_start": 500}, FULL, ONE),
     Case("abnormal-norm-clip", ON, {}, FULL, ONE),
     Case("abnormal-norm-clip", NA, {}, FULL, ZERO2),
+    Case("abnormal-norm-clip", NA, {"use_deepspeed": True}, FULL, ONE),
     Case("abnormal-norm-clip", NA, {}, FULL, FSDP),
     Case("abnormal-norm-clip", NA),
     Case("ema", ON, {"use_ema": True}, FULL),
@@ -332,6 +334,7 @@ CASES: tuple[Case, ...] = (
     Case("liger-kernel", ON, code="from liger_kernel.transformers import LigerRMSNorm"),
     Case("cuda-graph", OFF, writes="reduce-overhead"),
     Case("cuda-graph", NA, BUCKETS),
+    Case("cuda-graph", OFF, {"random_hw_adapt": True}),
     Case("cuda-graph", ON, code="graphed = torch.cuda.make_graphed_callables(transformer3d, ())"),
     Case("qlora-4bit", OFF, writes="LinearNF4"),
     Case("qlora-4bit", ADVISED, directives=(RTX4090,), writes="LinearNF4"),
@@ -343,6 +346,7 @@ CASES: tuple[Case, ...] = (
     Case("preencoded-text", OFF, {"low_vram": True}, writes="prompt_embeds"),
     Case("preencoded-text", OFF, {"enable_text_encoder_in_dataloader": True}),
     Case("preencoded-text", OFF),
+    Case("preencoded-text", OFF, {"validation_prompts": "a cat"}),
     Case("preencoded-text", NA, {"train_text_encoder": True}),
     Case("preencoded-text", NA, {}, REWARD),
     Case("fp8-training", OFF, {}, FULL, directives=(H100,), writes="torchao"),
@@ -444,4 +448,4 @@ NEVER_OFF: Mapping[str, str] = {
     "lora-targets": "without a name all linear layers are trained",
     "preencoded-text": "on would be another script",
 }
-NEVER_ON = {"preencoded-text": "a script that reads embeddings loads no text encoder"}
+NEVER_ON = {"preencoded-text": "a flag of a fork's own alone, in a test of its own"}

@@ -131,6 +131,8 @@ def test_compression_is_for_slow_networks_only() -> None:
 def test_nccl_settings() -> None:
     assert status(two_nodes(NCCL_SOCKET_IFNAME="eth0"), "GPU404") is Status.ENABLED
     assert status(two_nodes(NCCL_DEBUG="INFO"), "GPU404") is Status.RECOMMENDED
+    for name in ("NCCL_P2P_DISABLE", "NCCL_BLOCKING_WAIT", "NCCL_ASYNC_ERROR_HANDLING"):
+        assert status(two_nodes(**{name: "1"}), "GPU404") is Status.RECOMMENDED  # no tuning
     assert status(hand_made(processes=8), "GPU404") is Status.DISABLED
     assert status(hand_made(), "GPU404") is Status.UNKNOWN
     one = hand_made(processes=1, hardware=Hardware(gpus_per_node=1))

@@ -17,6 +17,7 @@ from audit_cases_flow_factory import (
     FULL,
     NEVER_ADVISED,
     NEVER_OFF,
+    ONE,
     WAN,
     Case,
     fsdp,
@@ -26,6 +27,7 @@ from audits_support import adds_up, audit_named, changes_of, scores_of
 from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.changes import write
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.sources.python import read_python
@@ -319,7 +321,50 @@ def test_plain_data_parallelism_of_a_bundled_file_needs_no_sync(tmp_path: Path) 
     assert items["no-sync"].status is ON
 
 
+def general_of(run: Run) -> dict[str, ScoredItem]:
+    scored = score(audit_named("general"), judge(run, all_checks()))
+    return {item.id: item for category in scored.categories for item in category.items}
+
+
+def test_the_general_audit_knows_what_the_framework_does_itself(tmp_path: Path) -> None:
+    items = general_of(run_of(tmp_path, by_yaml(Case("", ON, WAN))))
+    done = ("pin-memory", "offline-preprocessing", "vision-encoder-frozen")
+    assert [items[name].status for name in done] == [ON, ON, ON]
+
+
+def test_prompts_that_are_not_preprocessed_are_encoded_at_every_step(tmp_path: Path) -> None:
+    settings = {**WAN, "data.enable_preprocess": False}
+    items = general_of(run_of(tmp_path, by_yaml(Case("", ON, settings))))
+    assert items["offline-preprocessing"].status is OFF
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"model.model_name_or_path": "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"}, "about 2.4 GiB"),
+        (WAN, "the GPU's memory is not known"),
+        ({"model.model_name_or_path": "mine/unnamed"}, "the model's size is not known"),
+    ],
+)
+def test_why_nothing_is_offloaded(settings: Mapping[str, Any], said: str, tmp_path: Path) -> None:
+    items = general_of(run_of(tmp_path, by_yaml(Case("", ON, {**WAN, **settings, **ONE}))))
+    assert said in items["cpu-nvme-offload"].current.en
+
+
 def test_a_default_is_not_shown_as_written_in_the_file(tmp_path: Path) -> None:
     case = next(case for case in CASES if case.id.startswith("offload-samples-") and case.writes)
     shown = items_of(judge(run_of(tmp_path, by_yaml(case)), all_checks()))[case.item].evidence
     assert [e.text for e in shown] == ["train.offload_samples_to_cpu False unless set"]
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("train.offload_samples_to_cpu", "offload_samples_to_cpu: true\n  "), ("other.key", "")],
+)
+def test_a_key_is_written_into_the_section_that_the_file_has(
+    name: str, written: str, tmp_path: Path
+) -> None:
+    edits = write(run_of(tmp_path, by_yaml(Case("", ON, WAN))), {name: True}).edits
+    assert [edit.new for edit in edits] == ([written] if written else [])
+    lines = recipe(Case("", ON, WAN)).split("\n")
+    assert all(lines[edit.location.line - 1].startswith("  ") for edit in edits)

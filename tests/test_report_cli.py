@@ -316,7 +316,11 @@ def test_summary_names_framework_scores_advice_and_files(
     assert main([str(project), "--lang", "en"]) == 0
     out = capsys.readouterr().out
     assert "ms-swift" in out
-    assert re.search(r"General training acceleration audit: [\d.]+/49", out)
+    assert re.search(
+        r"General training acceleration audit: [\d.]+/49 points over all items; "
+        r"attainment \d+% of the [\d.]+ that this run can earn",
+        out,
+    )
     assert re.search(r"\n\d+ recommendations\n  1\. \[\w+\] GPU\d{3} ", out)
     assert all(path.name in out for path in out_of(project).iterdir())
     assert capsys.readouterr().err == ""

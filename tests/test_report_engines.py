@@ -93,7 +93,7 @@ def test_points_within_reach_are_those_of_the_table(tmp_path: Path) -> None:
     made = written(tmp_path, {"run.sh": script})["v0_sglang-optimization-report.md"]
     total = next(line for line in made.split("\n") if line.startswith("| **总计** | **"))
     earned = total.split("**")[3].split("/")[0]
-    assert f"分中已得 {earned} 分" in made
+    assert f"分，已得 {earned} 分" in made
     assert "." in earned
 
 

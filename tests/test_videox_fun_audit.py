@@ -21,6 +21,7 @@ from audit_cases_videox_fun import (
     NEVER_OFF,
     NEVER_ON,
     ONE,
+    WAN_1B,
     ZERO2,
     Case,
 )
@@ -32,6 +33,7 @@ from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.verdicts import Verdict, judge
+from flake8_gpu_training.weights import weights_type
 from report_builder.report import Options, build
 from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredAudit, score
@@ -307,6 +309,56 @@ def test_flags_of_launcher_and_script_are_both_read(tmp_path: Path) -> None:
         run = run_of(tmp_path / f"{ours}-{theirs}", by_script(case))
         found[ours, theirs] = run.value("precision")
     assert found == {("bf16", None): "bf16", ("no", "bf16"): "bf16", ("bf16", "fp16"): "fp16"}
+
+
+def general_of(run: Run) -> dict[str, Status]:
+    scored = score(audit_named("general"), judge(run, all_checks()))
+    return {item.id: item.status for category in scored.categories for item in category.items}
+
+
+def test_what_needs_buckets_earns_nothing_without_them(tmp_path: Path) -> None:
+    found = {}
+    for buckets in (True, False):
+        flags = {"random_hw_adapt": True, "training_with_video_token_length": True}
+        case = Case("", ON, {**flags, "enable_bucket": buckets or None})
+        statuses = general_of(run_of(tmp_path / str(buckets), by_script(case)))
+        found[buckets] = (statuses["dynamic-resolution"], statuses["vision-token-pruning"])
+    assert found == {True: (ON, ON), False: (OFF, OFF)}
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [("models/Wan2.2-Fun-A14B-Control", 14e9), ("models/Wan2.1-T2V-14B", 14e9)],
+)
+def test_one_of_two_experts_is_trained(model: str, parameters: float, tmp_path: Path) -> None:
+    run = run_of(tmp_path, by_script(Case("", ON, {}, FULL, ONE, model=model)))
+    assert run.model.parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("fixed_prompt", "prompts/fixed.pt", ON),
+        ("fixed_prompt", "a cat", OFF),
+        ("text_encoder_weights", "umt5.pt", OFF),
+    ],
+)
+def test_a_flag_of_ones_own_that_names_embeddings_of_prompts(
+    name: str, value: str, status: Status, tmp_path: Path
+) -> None:
+    files = dict(by_checkout(Case("", ON, {name: value}, FULL)))
+    parsed, path = "    return parser.parse_args()", f"scripts/{FULL}.py"
+    files[path] = files[path].replace(parsed, f'    parser.add_argument("--{name}")\n{parsed}')
+    scored = scored_of(judge(run_of(tmp_path, files), all_checks()))
+    items = {item.id: item for category in scored.categories for item in category.items}
+    assert items["preencoded-text"].status is status
+
+
+def test_weights_are_trained_in_the_precision_they_are_loaded_in(tmp_path: Path) -> None:
+    items = general_of(run_of(tmp_path, by_script(Case("", ON, {}, FULL, EIGHT, model=WAN_1B))))
+    assert items["deepspeed-zero"] is OFF
+    run = run_of(tmp_path / "own", by_script(Case("", ON, {}, FULL, EIGHT, model=WAN_1B)))
+    assert weights_type(run) == "bf16"
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,14 @@ def sides(run: Run) -> Optional[tuple[float, float]]:
     return None if single is None else (single, single)
 
 
+def frames(run: Run, default: Optional[float] = None) -> Optional[float]:
+    """Frames of a sample; keys that a section does not know are its ``extra_kwargs``."""
+    inner = find(run, "train.extra_kwargs.num_frames")
+    if inner is not None:
+        return figure_of(inner.value) if inner.known else None
+    return figure(run, "train.num_frames", default)
+
+
 # VAEs of 8 x 8 pixels a latent (4 frames in the video models), 2 x 2 latents a token.
 _PIXELS_A_TOKEN = 16
 _FRAMES_A_LATENT = 4
@@ -142,10 +150,10 @@ def tokens(run: Run) -> Optional[int]:
     size = sides(run)
     if size is None or model_type(run).startswith(_COARSER):
         return None
-    frames = figure(run, "train.num_frames", 1) if makes_video(run) else 1
-    if frames is None:
+    count = frames(run, 1) if makes_video(run) else 1
+    if count is None:
         return None
-    latents = (frames - 1) // _FRAMES_A_LATENT + 1
+    latents = (count - 1) // _FRAMES_A_LATENT + 1
     return int(latents * size[0] * size[1] / _PIXELS_A_TOKEN**2)
 
 
@@ -338,10 +346,15 @@ def targets(run: Run) -> Judgement:
 
 _FEW, _ENOUGH = 1, 4
 _BY_ADVANTAGES = ("grpo", "grpo-guard", "nft", "awm", "dgpo", "dpo", "crd")
-_OTHER_TRAINER = Text(
+OTHER_TRAINER = Text(
     "不是 Flow-Factory 自带的训练器，未必按组内优势学习",
-    "no trainer of Flow-Factory's own: it may not learn from the advantages in a group",
+    "not one of Flow-Factory's trainers: it may not learn from advantages within a group",
 )
+
+
+def is_own_trainer(run: Run) -> bool:
+    """Whether a release has the trainer; another may learn from a teacher, say."""
+    return algorithm(run) in _BY_ADVANTAGES
 
 
 @of_flow
@@ -351,8 +364,8 @@ def groups(run: Run) -> Judgement:
     A trainer that no release has may learn from something else, such as a teacher.
     """
     setting = option(run, "train.group_size", 1)
-    if algorithm(run) not in _BY_ADVANTAGES:
-        return cannot_tell(_OTHER_TRAINER)
+    if not is_own_trainer(run):
+        return cannot_tell(OTHER_TRAINER)
     size = figure(run, "train.group_size", 1)
     if size is None:
         return cannot_tell(setting)

@@ -96,7 +96,7 @@ def off(why: Text, setting: Optional[Setting] = None) -> Judgement:
 
 def by_code(lacks: Text, code: str, language: str = "python") -> Judgement:
     """Off: the framework has no parameter for it; ``code`` is what a fork of it would have."""
-    said = Text(f"{lacks.zh}；需改动代码", f"{lacks.en}; takes a change of the code")
+    said = Text(f"{lacks.zh}；需改动代码", f"{lacks.en}; needs a code change")
     return replace(off(said), change=Change(language, code))
 
 

@@ -10,9 +10,9 @@ from typing import Any, Optional
 from flake8_gpu_training.checks import changes
 from flake8_gpu_training.checks._judging import Snippet, keyword_change
 from flake8_gpu_training.checks._programs import first_call, imports
-from flake8_gpu_training.checks._videox import blocks
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.lightning import trainer_of
+from flake8_gpu_training.frameworks.videox_fun import blocks
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
 

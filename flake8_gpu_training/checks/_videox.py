@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._judging import (
@@ -189,52 +187,6 @@ def is_deepspeed(run: Run) -> bool:
     """Whether DeepSpeed is known to drive the run."""
     setting = run.practice("zero_stage")
     return setting.known and (setting.location is not None or bool(setting.value))
-
-
-# The class of the layers by the folder of the script, and where one folder has several models
-# by the script (videox_fun/models/*_transformer*.py: the blocks that the model is made of).
-_BLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "cogvideox_fun": ("CogVideoXBlock",),
-        "fantasytalking": ("AudioAttentionBlock",),
-        "flashhead": ("FlashHeadAttentionBlock",),
-        "flux": ("FluxSingleTransformerBlock", "FluxTransformerBlock"),
-        "flux2": ("Flux2SingleTransformerBlock", "Flux2TransformerBlock"),
-        "flux2_fun": (
-            "Flux2SingleTransformerBlock",
-            "BaseFlux2TransformerBlock",
-            "Flux2ControlTransformerBlock",
-        ),
-        "hunyuanvideo": ("HunyuanVideoTransformerBlock", "HunyuanVideoSingleTransformerBlock"),
-        "infinitetalk": ("WanAttentionBlock",),
-        "longcatvideo": ("LongCatSingleStreamBlock",),
-        "longcatvideo/train_avatar": ("LongCatAvatarSingleStreamBlock",),
-        "ltx2": ("LTX2VideoTransformerBlock",),
-        "ltx2.3": ("LTX2VideoTransformerBlock",),
-        "mova": ("WanAttentionBlock", "AudioWanAttentionBlock", "ConditionalCrossAttentionBlock"),
-        "qwenimage": ("QwenImageTransformerBlock",),
-        "qwenimage_fun": ("BaseQwenImageTransformerBlock", "QwenImageControlTransformerBlock"),
-        "qwenimage_instantx": ("QwenImageTransformerBlock",),
-        "turbodiffusion": ("WanAttentionBlock",),
-        "wan2.1": ("WanAttentionBlock",),
-        "wan2.1_fun": ("WanAttentionBlock",),
-        "wan2.1_vace": ("VaceWanAttentionBlock", "BaseWanAttentionBlock"),
-        "wan2.2": ("WanAttentionBlock",),
-        "wan2.2/train_s2v": ("WanS2VAttentionBlock",),
-        "wan2.2_fun": ("WanAttentionBlock",),
-        "wan2.2_vace_fun": ("VaceWanAttentionBlock", "BaseWanAttentionBlock"),
-        "z_image": ("ZImageTransformerBlock",),
-        "z_image_fun": ("BaseZImageTransformerBlock", "ZImageControlTransformerBlock"),
-    }
-)
-ALL_BLOCKS = frozenset(name for names in _BLOCKS.values() for name in names)
-
-
-def blocks(run: Run) -> tuple[str, ...]:
-    """Classes of the model's layers, which FSDP wraps one by one; () when not known."""
-    of = script(run)
-    by_script = f"{of.family}/{of.name.removesuffix('_lora')}"
-    return _BLOCKS.get(by_script) or _BLOCKS.get(of.family, ())
 
 
 # --- switches ----------------------------------------------------------------------------------

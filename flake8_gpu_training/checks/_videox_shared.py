@@ -310,7 +310,10 @@ def _clipped_by_deepspeed(run: Run, named: Optional[Setting]) -> Optional[str]:
 
 
 def varies(run: Run) -> Optional[Setting]:
-    """The flag by which samples vary in size, or None."""
+    """The flag by which samples vary in size, or None: without buckets none does."""
+    buckets = flag(run, "enable_bucket")
+    if buckets.known and not is_on(buckets):
+        return None
     for name in ("enable_bucket", "random_hw_adapt", "training_with_video_token_length"):
         setting = flag(run, name)
         if setting.known and is_on(setting):

@@ -273,7 +273,26 @@ def _insertion(
         return (Edit(end, "", new),)
     if place.kind is PlaceKind.PYTHON:
         return _keyword_insertion(place, lines)
+    if place.kind is PlaceKind.YAML and any("." in name for name in added):
+        return _nested_insertion(place, added)
     return _mapping_insertion(place, lines)
+
+
+def _nested_insertion(place: Place, added: Mapping[str, Any]) -> Optional[tuple[Edit, ...]]:
+    """``section.key`` goes into its section, where the file has one with keys below each other."""
+    edits: list[Edit] = []
+    for name, value in added.items():
+        section, dot, key = name.partition(".")
+        root = place.document.root if place.document is not None else None
+        entry = root.mapping.get(section) if root is not None else None
+        if not dot or "." in key or entry is None or entry.node.kind != "mapping":
+            return None
+        anchor = _last_plain_entry(entry.node, block=True)
+        if anchor is None or anchor.location.line <= entry.location.line:
+            return None
+        at, indent = anchor.location, " " * (anchor.location.column - 1)
+        edits.append(Edit(at, "", f"{key}: {_value(place.kind, value)}\n{indent}"))
+    return tuple(edits)
 
 
 def _indentation(command: Command) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
@@ -281,7 +282,10 @@ def _named_compression(run: Run) -> Optional[Setting]:
     return reduced if reduced is not None and reduced.value is True else None
 
 
-_NOT_TUNING = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_TIMEOUT")
+# What NCCL prints, how PyTorch waits for it, and transports that are switched off.
+_NOT_TUNING = re.compile(
+    r"NCCL_(?:DEBUG\w*|TIMEOUT|BLOCKING_WAIT|ASYNC_ERROR_HANDLING|DESYNC_DEBUG|\w+_DISABLE)"
+)
 
 
 @of_training()
@@ -291,7 +295,7 @@ def _nccl(run: Run) -> Judgement:
     if not is_cuda(run):
         return cannot_apply(_NOT_CUDA)
     for name, setting in run.environment.items():
-        if name.startswith("NCCL_") and name not in _NOT_TUNING:
+        if name.startswith("NCCL_") and not _NOT_TUNING.fullmatch(name):
             return on(setting)
     count = nodes(run)
     if count is None or is_ray(run):

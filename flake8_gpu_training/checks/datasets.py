@@ -183,6 +183,8 @@ def _offline(run: Run) -> Judgement:
     )
     if saved is not None:
         return seen(saved)
+    if run.framework == "flow_factory":
+        return _encoded_ahead(run)
     if algorithm(run) in ROLLOUT:
         return cannot_apply(
             Text("提示词在生成时分词", "prompts are tokenised when they are answered")
@@ -198,6 +200,18 @@ def _offline(run: Run) -> Judgement:
     if configuration_class(run) in _TRL_PREPARES and parameter(run, "dataset_kwargs").value is None:
         return on("TRL's trainer tokenises the dataset before the first step")
     return cannot_tell(Text("分词时机无法静态得知", "when samples are tokenised is not known"))
+
+
+def _encoded_ahead(run: Run) -> Judgement:
+    """Flow-Factory encodes prompts and conditions before it trains (data_utils/dataset.py)."""
+    setting = parameter(
+        run, "data.enable_preprocess", default=True, source="Flow-Factory 0.1.0, hparams"
+    )
+    if not setting.known:
+        return cannot_tell(setting)
+    if is_on(setting):
+        return on(setting)
+    return off(Text("每步编码提示词", "prompts are encoded at every step"), setting)
 
 
 def _streams(run: Run) -> bool:

@@ -9,11 +9,13 @@ from flake8_gpu_training.checks._flow import (
     HPARAMS,
     LOADER,
     NO_AVERAGE,
+    OTHER_TRAINER,
     TRAINERS,
     algorithm,
     averages,
     figure,
     is_off_switch,
+    is_own_trainer,
     item,
     model_type,
     of_flow,
@@ -145,7 +147,7 @@ def _loader(run: Run) -> Judgement:
     return by_code(
         Text(
             "加载器固定 pin_memory=True，没有 persistent_workers",
-            "the loader pins memory, and starts its workers anew for every epoch",
+            "the loader pins memory but has no persistent_workers",
         ),
         "# src/flow_factory/data_utils/loader.py\n"
         "dataloader = DataLoader(..., pin_memory=True, persistent_workers=True, prefetch_factor=4)",
@@ -154,7 +156,7 @@ def _loader(run: Run) -> Judgement:
 
 # --- GPU704 to GPU709: rewards -----------------------------------------------------------------
 
-_NO_REWARDS = Text("未见奖励模型", "no reward model is in sight")
+_NO_REWARDS = Text("未见奖励模型", "no reward model was found")
 _REMOTE = ("server_url", "api_base", "base_url", "api_base_url", "endpoint", "url", "api_key")
 _REGISTERED = ("pickscore", "pickscore_rank", "clip", "clap", "imagebind")
 
@@ -166,6 +168,13 @@ def _values(run: Run, key: str, default: Any) -> Optional[list[Any]]:
         return None
     values = [one.get(key, default) for one in found]
     return values if all(known(value) for value in values) else None
+
+
+def _without_rewards(run: Run) -> Judgement:
+    """Its own trainers take rewards from somewhere; another's run may have none at all."""
+    if rewards(run) == () and algorithm(run) and not is_own_trainer(run):
+        return cannot_apply(Text("配置中没有奖励模型", "the file has no reward model"))
+    return cannot_tell(_NO_REWARDS)
 
 
 def _is_remote(one: Mapping[str, Any]) -> bool:
@@ -180,7 +189,7 @@ def _asynchronous(run: Run) -> bool:
 def _async(run: Run) -> Judgement:
     found = rewards(run)
     if not found:
-        return cannot_tell(_NO_REWARDS)
+        return _without_rewards(run)
     at = _shown(reward_place(run, "async_reward"), "async_reward=false")
     if _asynchronous(run):
         return on(_shown(at, "async_reward=true"))
@@ -220,7 +229,7 @@ _SMALL_BATCH = 8
 def _batch(run: Run) -> Judgement:
     sizes = _values(run, "batch_size", 16)
     if sizes is None:
-        return cannot_tell(_NO_REWARDS)
+        return _without_rewards(run)
     smallest = min((number(size) or 0 for size in sizes), default=0)
     at = reward_place(run, "batch_size")
     if smallest >= _SMALL_BATCH:
@@ -235,7 +244,7 @@ def _batch(run: Run) -> Judgement:
 def _device(run: Run) -> Judgement:
     found, devices = rewards(run), _values(run, "device", "cuda")
     if devices is None or found is None:
-        return cannot_tell(_NO_REWARDS)
+        return _without_rewards(run)
     if all(_is_remote(one) for one in found):
         return cannot_apply(Text("奖励模型在远程服务中", "the reward models are servers"))
     at = reward_place(run, "device")
@@ -249,7 +258,7 @@ def _device(run: Run) -> Judgement:
 def _type(run: Run) -> Judgement:
     found, types = rewards(run), _values(run, "dtype", "bfloat16")
     if types is None or found is None:
-        return cannot_tell(_NO_REWARDS)
+        return _without_rewards(run)
     if all(_is_remote(one) for one in found):
         return cannot_apply(Text("奖励模型在远程服务中", "the reward models are servers"))
     at = reward_place(run, "dtype")
@@ -276,11 +285,11 @@ def _type(run: Run) -> Judgement:
 
 @of_flow
 def _routing(run: Run) -> Judgement:
+    if figure(run, "eval.eval_freq", 10) == 0:
+        return cannot_apply(Text("不做评估（eval.eval_freq: 0）", "no evaluation (eval_freq 0)"))
     of_evaluation = rewards(run, "eval_rewards")
     if of_evaluation:
         return on(_shown(next(_of_evaluation(run), None), "eval_rewards"))
-    if figure(run, "eval.eval_freq", 10) == 0:
-        return cannot_apply(Text("不做评估", "it does not evaluate"))
     return off(
         Text("可选：评估用另一组奖励（eval_rewards）", "optional: eval_rewards of their own")
     )
@@ -292,6 +301,8 @@ def _of_evaluation(run: Run) -> Any:
 
 @of_flow
 def _advantage(run: Run) -> Judgement:
+    if not is_own_trainer(run):
+        return cannot_tell(OTHER_TRAINER)
     setting, found = option(run, "train.advantage_aggregation", "gdpo"), rewards(run)
     if not setting.known:
         return cannot_tell(setting)
@@ -334,6 +345,8 @@ def _dynamics(run: Run) -> Judgement:
     setting, how = option(run, "scheduler.dynamics_type", "Flow-SDE"), algorithm(run)
     if not setting.known or not how:
         return cannot_tell(setting if not setting.known else run.practice("algorithm"))
+    if not is_own_trainer(run):
+        return cannot_tell(OTHER_TRAINER)
     deterministic = str(setting.value).upper() == "ODE"
     if deterministic is not (how in _BY_NOISE):
         return on(setting)
@@ -393,6 +406,8 @@ def _noisy_steps(run: Run) -> Judgement:
         return cannot_tell(setting)
     if setting.value:
         return on(setting)
+    if not is_own_trainer(run):
+        return cannot_tell(OTHER_TRAINER)
     return off(
         Text("可选：只在前几步加噪训练", "optional: noise in the first steps, which decide most"),
         setting,
@@ -443,7 +458,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU533",
         "sampler-strategy",
-        Text("采样器策略", "Strategy of the sampler"),
+        Text("采样器策略", "Sampler strategy"),
         _sampler,
         item("G", "sampler-strategy", 1),
         "A group whose samples lie on one rank needs no gathering for its advantages.",
@@ -453,7 +468,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU534",
         "preprocessing-cache",
-        Text("复用预处理缓存", "Preprocessed data kept"),
+        Text("复用预处理缓存", "Preprocessing cache"),
         _cache,
         item("G", "data-cache", 1),
         "Encoders of several billions run over the whole data set before the first epoch.",
@@ -474,7 +489,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU536",
         "several-sources",
-        Text("多数据源", "Several data sets"),
+        Text("多数据源", "Multiple data sources"),
         _sources,
         item("G", "multi-source", 0.5),
         "Rewards for several skills take prompts of several kinds.",
@@ -484,7 +499,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU537",
         "loader-tuning",
-        Text("加载器调优", "Tuning of the loader"),
+        Text("加载器调优", "DataLoader tuning"),
         _loader,
         item("J", "dataloader-tuning", 0.5),
         "Workers that live on need no start in every epoch.",
@@ -494,7 +509,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU704",
         "async-reward",
-        Text("异步奖励", "Rewards beside the sampling"),
+        Text("异步奖励", "Asynchronous rewards"),
         _async,
         item("H", "async-reward", 1),
         "A reward model that answers over the network leaves the GPUs waiting.",
@@ -506,7 +521,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU705",
         "reward-batch",
-        Text("奖励批大小", "Batch of the reward model"),
+        Text("奖励批大小", "Reward batch size"),
         _batch,
         item("H", "reward-batch-size", 0.5),
         "A reward model that judges few samples at once leaves the GPU idle.",
@@ -516,7 +531,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU706",
         "reward-device",
-        Text("奖励模型设备", "Device of the reward model"),
+        Text("奖励模型设备", "Reward model device"),
         _device,
         item("H", "reward-device", 0.5),
         "On the CPU a reward model takes seconds a sample.",
@@ -526,7 +541,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU707",
         "reward-type",
-        Text("奖励模型精度", "Type of the reward model"),
+        Text("奖励模型精度", "Reward model dtype"),
         _type,
         item("H", "reward-dtype", 0.5),
         "A reward model is not trained: 16 bits tell better from worse.",
@@ -538,7 +553,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU708",
         "reward-routing",
-        Text("评估奖励", "Rewards of the evaluation"),
+        Text("评估奖励", "Evaluation rewards"),
         _routing,
         item("H", "reward-routing", 0.5),
         "A reward that is not trained on shows whether the model games the one that is.",
@@ -548,7 +563,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU709",
         "advantage-type",
-        Text("优势聚合方式", "How advantages are joined"),
+        Text("优势聚合方式", "Advantage aggregation"),
         _advantage,
         item("H", "advantage-type", 1),
         "Rewards of different scales are brought to one before they are joined.",
@@ -558,7 +573,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU710",
         "average-interval",
-        Text("EMA 更新间隔", "Interval of the average"),
+        Text("EMA 更新间隔", "EMA update interval"),
         _of_average("ema_update_interval", 10),
         item("I", "ema-update-interval", 0.5),
         "The average follows the weights every few epochs.",
@@ -568,7 +583,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU711",
         "average-place",
-        Text("EMA 设备", "Device of the average"),
+        Text("EMA 设备", "EMA device"),
         _of_average("ema_device", "cuda"),
         item("I", "ema-device", 0.5),
         "The average waits on the GPU, or on the CPU where it is large.",
@@ -578,7 +593,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU712",
         "average-schedule",
-        Text("EMA 衰减方式", "Schedule of the average"),
+        Text("EMA 衰减方式", "EMA decay schedule"),
         _of_average("ema_decay_schedule", "power"),
         item("I", "ema-schedule", 0.5),
         "A decay that grows lets the average forget the first steps.",
@@ -588,7 +603,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU713",
         "sampling-dynamics",
-        Text("采样动力学", "Dynamics of sampling"),
+        Text("采样动力学", "Sampling dynamics"),
         _dynamics,
         item("I", "dynamics-type", 0.5),
         "GRPO learns from the noise of its steps; the others noise finished samples anew.",
@@ -608,7 +623,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU715",
         "noisy-steps",
-        Text("SDE 步", "Noisy steps"),
+        Text("SDE 步", "SDE steps"),
         _noisy_steps,
         item("I", "sde-steps", 0.5),
         "The first steps decide what a sample shows: noise there is enough.",

@@ -13,8 +13,10 @@ from flake8_gpu_training.checks._flow import (
     algorithm,
     averages,
     figure,
+    frames,
     has_two_transformers,
     is_lora,
+    is_own_trainer,
     item,
     makes_video,
     of_flow,
@@ -116,6 +118,8 @@ def _samples(run: Run) -> Judgement:
             Text("可选：图像样本较小，放在 GPU 即可", "optional: samples of images are small"),
             setting,
         )
+    if frames(run) == 1:
+        return off(Text("可选：每个样本只有 1 帧", "optional: samples of one frame"), setting)
     return advise(
         run,
         "samples of videos take gigabytes each, and all of an epoch stay on the GPU",
@@ -179,6 +183,8 @@ _KL = {"crd": 0.1}
 def _refers(run: Run) -> Optional[bool]:
     """Whether the algorithm keeps a reference model's weights beside the trained ones."""
     how, trained = algorithm(run), is_lora(run)
+    if how and not is_own_trainer(run):
+        return None
     if trained is True and how and how != "crd":
         return False  # the adapters are switched off instead
     if how in _ALWAYS or how == "crd":
@@ -355,7 +361,7 @@ def _gap(run: Run) -> Judgement:
     return off(
         Text(
             "学习率全程不变；改法见 J 类“学习率调度”",
-            "the rate stays as it is; category J says how to give it a schedule",
+            "the learning rate stays constant; category J shows how to add a schedule",
         )
     )
 
@@ -418,7 +424,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU128",
         "several-nodes",
-        Text("多机训练", "Several nodes"),
+        Text("多机训练", "Multi-node"),
         _nodes,
         item("D", "multi-node", 1),
         "Sampling takes most of an epoch, and scales with the nodes.",
@@ -438,7 +444,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU130",
         "accumulated-sync",
-        Text("累积时不同步梯度（no_sync）", "No sync while accumulating"),
+        Text("累积时不同步梯度（no_sync）", "no_sync while accumulating"),
         _no_sync,
         item("J", "no-sync", 0.5),
         "Gradients that are accumulated need no exchange before the last batch.",
@@ -448,7 +454,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU237",
         "master-weight-type",
-        Text("可训练权重精度", "Type of the trained weights"),
+        Text("可训练权重精度", "Dtype of trained weights"),
         _master_weights,
         item("A", "master-weight-dtype", 1),
         "Trained weights and Adam's moments in BF16 take half the memory of FP32.",
@@ -458,7 +464,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU238",
         "latent-storage-type",
-        Text("轨迹 latent 精度", "Type of stored latents"),
+        Text("轨迹 latent 精度", "Dtype of stored latents"),
         _stored_latents,
         item("A", "latent-storage-dtype", 1),
         "The latents of all steps are kept until the epoch's updates.",
@@ -470,7 +476,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU239",
         "inference-type",
-        Text("采样精度", "Type of sampling"),
+        Text("采样精度", "Dtype of sampling"),
         _inference,
         item("A", "inference-dtype", 0.5),
         "Samples, which take most of an epoch, are computed in the type of mixed_precision.",
@@ -480,7 +486,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU240",
         "sample-offload",
-        Text("样本移到 CPU", "Samples moved to the CPU"),
+        Text("样本移到 CPU", "Samples offloaded to CPU"),
         _samples,
         item("B", "offload-samples", 1.5),
         "All samples of an epoch wait for the updates; videos take gigabytes each.",
@@ -499,7 +505,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU241",
         "average-device",
-        Text("EMA 权重放在 CPU", "Averaged weights on the CPU"),
+        Text("EMA 权重放在 CPU", "EMA weights on CPU"),
         _average_device,
         item("B", "ema-device-cpu", 0.5),
         "A copy of all weights is needed when the average is updated and sampled from.",
@@ -511,7 +517,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU242",
         "reference-device",
-        Text("参考模型放在 CPU", "Reference on the CPU"),
+        Text("参考模型放在 CPU", "Reference model on CPU"),
         _reference_device,
         item("B", "ref-param-device-cpu", 0.5),
         "Full tuning keeps the first weights for the KL term or the preference loss.",
@@ -552,7 +558,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU659",
         "target-components",
-        Text("训练的组件", "Components that are trained"),
+        Text("训练的组件", "Target components"),
         _components,
         item("C", "target-components", 0.5),
         "Wan2.2 denoises with two transformers, one after the other.",
@@ -572,7 +578,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU661",
         "adam-parameters",
-        Text("Adam 参数", "Parameters of Adam"),
+        Text("Adam 参数", "Adam parameters"),
         _adam,
         item("F", "adam-parameters", 0.5),
         "Moments and decay of AdamW.",
@@ -592,7 +598,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU664",
         "epochs",
-        Text("训练轮数上限", "Limit of epochs"),
+        Text("训练轮数上限", "Epoch limit"),
         _epochs,
         item("F", "epochs", 1),
         "Without a limit a job holds its GPUs until somebody stops it.",

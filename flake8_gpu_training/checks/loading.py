@@ -17,6 +17,7 @@ from flake8_gpu_training.checks._data_examples import (
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     of_training,
@@ -276,6 +277,10 @@ def _pinned(run: Run) -> Judgement:
     parts = _of_loaders(run, _loader_pinned)
     if told(run, "pin_memory"):
         parts.append(_setting_pinned(run))
+    if run.framework == "flow_factory" and not parts:
+        return by_itself(
+            Text("加载器固定 pin_memory=True", "its loader pins memory (data_utils/loader.py)")
+        )
     by_hand = first_call(run, ".pin_memory")
     return merged(parts, seen(by_hand) if by_hand is not None else _without_loader(run))
 

@@ -192,8 +192,17 @@ def _offload(run: Run) -> Judgement:
     sharding = run.practice("zero_stage"), run.practice("fsdp")
     if not any(setting.known for setting in sharding):
         return cannot_tell(sharding[0])
+    whole = states_gib(run)
+    room = _SMALL_STATES_GIB if memory is None else 0.95 * memory
+    if whole is not None and whole <= room:
+        return off(
+            Text(
+                f"模型状态不切分也只有约 {whole:.1f} GiB，无需卸载",
+                f"all model states take about {whole:.1f} GiB: no offload needed",
+            )
+        )
     if states is None:
-        return off(Text("未卸载；模型规模未知", "no offload; the model's size is not known"))
+        return off(_states_unknown(run))
     if memory is None:
         return off(Text("未卸载；GPU 显存未知", "no offload; the GPU's memory is not known"))
     if states <= 0.95 * memory:
@@ -222,6 +231,18 @@ def _offload(run: Run) -> Judgement:
         snippet=_how_to_offload(run),
         variant="zero" if text(run, "fsdp") in (None, "none") else "fsdp",
     )
+
+
+_SMALL_STATES_GIB = 8.0  # beside which a card of 24 GiB has room for the activations
+
+
+def _states_unknown(run: Run) -> Text:
+    """Why the size of a GPU's model states is not known."""
+    if run.model.parameters is None:
+        return Text("未卸载；模型规模未知", "no offload; the model's size is not known")
+    if ranks(run) is None:
+        return Text("未卸载；启动的进程数未知", "no offload; the number of processes is not known")
+    return Text("未卸载；模型状态的大小未知", "no offload; the size of the states is not known")
 
 
 def _how_to_offload(run: Run) -> Snippet:

@@ -8,6 +8,7 @@ from typing import Optional
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     of_training,
@@ -76,7 +77,17 @@ def _frozen_vision(run: Run) -> Judgement:
             return on(language, "language")
         return off(Text("视觉编码器参与训练", "the vision encoder is trained"), setting)
     call = _freezing_call(run)
-    return seen(call, "vision") if call is not None else cannot_tell(setting)
+    if call is not None:
+        return seen(call, "vision")
+    if run.framework == "flow_factory":
+        return replace(by_itself(_FROZEN_BY_FLOW), variant="vision")
+    return cannot_tell(setting)
+
+
+_FROZEN_BY_FLOW = Text(
+    "只训练 target_components，VAE 与编码器已冻结",
+    "it trains target_components only; VAE and encoders are frozen (models/abc.py)",
+)
 
 
 _TOWERS = ("freeze_vit", "freeze_aligner", "vit_lr", "aligner_lr")
@@ -116,6 +127,8 @@ def _resolution(run: Run) -> Judgement:
         return cannot_apply(_not_visual(run))
     setting = find(run, *_RESOLUTION) or _from_environment(run) or _from_model_kwargs(run)
     if setting is not None:
+        if run.framework == "videox_fun" and setting.name == "random_hw_adapt":
+            return off(_NEEDS_BUCKETS, setting)
         if setting.known and not is_on(setting):
             return off(Text("固定分辨率", "a fixed resolution"), setting)
         return on(setting) if setting.known else cannot_tell(setting)
@@ -129,6 +142,9 @@ def _resolution(run: Run) -> Judgement:
     if processor is not None:
         return _bound_processor(run, processor)
     return cannot_tell(Text("图像分辨率无法静态得知", "the resolution of images is not known"))
+
+
+_NEEDS_BUCKETS = Text("未启用 --enable_bucket，不起作用", "it does nothing without --enable_bucket")
 
 
 def _size_of_samples(run: Run) -> Judgement:
@@ -212,7 +228,8 @@ def _pruning(run: Run) -> Judgement:
         return cannot_apply(_not_visual(run))
     setting = find(run, *_PRUNING)
     if setting is not None and is_on(setting):
-        return on(setting)
+        idle = run.framework == "videox_fun" and not is_on(parameter(run, "enable_bucket"))
+        return off(_NEEDS_BUCKETS, setting) if idle else on(setting)
     library = imports(run, *_PRUNERS)
     if library is not None:
         shown = Evidence(f"import {library.dotted}", library.location)

@@ -437,7 +437,12 @@ def _fp8(run: Run) -> Judgement:
         return off(
             Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8"),
         )
-    return off(Text("未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛", "FP8 is off; needs a test"))
+    return off(
+        Text(
+            "未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛",
+            "FP8 is off; it needs a Hopper or newer GPU and a convergence test",
+        )
+    )
 
 
 _A = "general"

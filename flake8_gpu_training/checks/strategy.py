@@ -314,7 +314,7 @@ def _alignment(run: Run) -> Judgement:
             return cannot_apply(Text("非对齐训练", "no preference is learnt"))
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if how not in (*PREFERENCE, "gkd"):
-        return cannot_apply(Text(f"{how} 训练", f"a {how} run"))
+        return cannot_apply(Text(f"{how} 训练", f"{how} training"))
     switch = _fused_loss_switch(run, how)
     if switch is None:
         return cannot_apply(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from flake8_gpu_training.checks._judging import (
@@ -34,7 +35,7 @@ from flake8_gpu_training.checks._videox import (
 )
 from flake8_gpu_training.checks._videox_shared import ONE_GPU, takes_flash
 from flake8_gpu_training.checks.base import Check, Example, Judgement, Priority
-from flake8_gpu_training.facts import known
+from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -77,7 +78,7 @@ def _sage(run: Run) -> Judgement:
     if asked is not None and str(asked.value) == "SAGE_ATTENTION":
         return on(asked)
     if not _validates(run):
-        return cannot_apply(Text("没有反向，仅用于推理", "it has no backward pass: inference only"))
+        return cannot_apply(Text("没有反向，仅用于推理", "no backward pass: inference only"))
     return off(Text("可选：只加速验证采样", "optional: for the samples of a validation"))
 
 
@@ -130,6 +131,11 @@ def _bucketing(run: Run) -> Judgement:
     if is_on(setting):
         return on(setting)
     idle = [name for name in _NEEDS_BUCKETS if _asked(run, name)]
+    if takes(run, "auto_tile_batch_size") is False:
+        # Before that flag the length in tokens alone made short samples fill the batch.
+        idle = [name for name in idle if name != "training_with_video_token_length"]
+    if idle and _has_sides(run):
+        return off(_ONE_SIDE, setting)
     if not idle:
         return off(
             Text(
@@ -149,6 +155,22 @@ def _bucketing(run: Run) -> Judgement:
         Text(f"启用 --{_BUCKETS}", f"set --{_BUCKETS}"),
         parameters={_BUCKETS: True},
         at=flag(run, idle[0]),
+    )
+
+
+_ONE_SIDE = Text(
+    "分桶按单个边长计算，该脚本的样本尺寸是“高 宽”两个数，不能直接启用",
+    "buckets are worked out from one side, and this script takes height and width",
+)
+
+
+def _has_sides(run: Run) -> bool:
+    """Whether a script of one's own takes height and width where VideoX-Fun takes one side."""
+    sizes = (flag(run, name, default=None) for name in ("image_sample_size", "video_sample_size"))
+    return any(
+        isinstance(size.value, (list, tuple)) or len(str(size.value).split()) > 1
+        for size in sizes
+        if size.known
     )
 
 
@@ -266,7 +288,7 @@ def _preencoded(run: Run) -> Judgement:
     return by_code(
         Text(
             "每步都用 VAE 编码；ImageVideoSafetensorsDataset 已有，但没有脚本使用",
-            "the VAE encodes in every step; no script uses ImageVideoSafetensorsDataset",
+            "the VAE encodes every batch; no script uses the ImageVideoSafetensorsDataset there is",
         ),
         _PREENCODED,
     )
@@ -307,8 +329,24 @@ torch.save({"prompt_embeds": prompt_embeds.cpu()}, f"{cache}/{index}.pt")
 # and in the data set: sample["encoder_hidden_states"] = torch.load(...)["prompt_embeds"]"""
 
 
+_TENSORS = (".pt", ".pth", ".safetensors", ".npy", ".npz")
+_OF_PROMPTS = re.compile(r"(?i)prompt|caption|text_emb")
+
+
+def _encoded_prompts(run: Run) -> Optional[Setting]:
+    """A flag of one's own that names a file of prompts' embeddings (``--fixed_prompt p.pt``)."""
+    for name, setting in run.settings.items():
+        value = setting.value if setting.explicit and setting.known else None
+        if isinstance(value, str) and value.endswith(_TENSORS) and _OF_PROMPTS.search(name):
+            return setting
+    return None
+
+
 @of_videox
 def _preencoded_text(run: Run) -> Judgement:
+    encoded = _encoded_prompts(run)
+    if encoded is not None:
+        return on(encoded)
     in_workers = "enable_text_encoder_in_dataloader"
     if takes(run, in_workers) is False:
         return cannot_apply(Text("该脚本另行编码提示词", "prompts are encoded otherwise"))
@@ -323,8 +361,8 @@ def _preencoded_text(run: Run) -> Judgement:
     return by_code(
         Text(
             "每步都用文本编码器编码提示词" + ("，并在 CPU 与 GPU 间搬运它" if moved else ""),
-            "the text encoder encodes the prompts in every step"
-            + (", and moves between CPU and GPU" if moved else ""),
+            "the text encoder encodes the prompts at every step"
+            + (" and is moved between CPU and GPU" if moved else ""),
         ),
         _TEXTS,
     )
@@ -364,7 +402,7 @@ def _vae_tiling(run: Run) -> Judgement:
     if not family:
         return cannot_tell(Text("训练脚本未知", "the training script is not known"))
     if not family.startswith(_TILED):
-        return cannot_apply(Text("该 VAE 不能分块", "its VAE has no tiles"))
+        return cannot_apply(Text("该 VAE 不能分块", "this VAE cannot encode in tiles"))
     return by_code(Text("VAE 整幅编码", "the VAE encodes whole frames"), "vae.enable_tiling()")
 
 
@@ -391,7 +429,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU236",
         "vae-tiling",
-        Text("VAE 空间分块", "VAE in tiles"),
+        Text("VAE 空间分块", "VAE tiling"),
         _vae_tiling,
         item("I", "vae-spatial-tiling", 1),
         "Tiles of a frame are encoded one after the other: the peak of memory is that of a tile.",
@@ -401,7 +439,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU324",
         "varlen-attention",
-        Text("变长注意力", "Attention over lengths"),
+        Text("变长注意力", "Variable-length attention"),
         _varlen,
         item("F", "varlen-attention", 1),
         "Kernels for variable lengths skip the padding of prompts and samples.",
@@ -441,7 +479,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU523",
         "resolution-buckets",
-        Text("分辨率分桶", "Buckets of resolutions"),
+        Text("分辨率分桶", "Resolution buckets"),
         _bucketing,
         item("G", "bucketing", 1.5),
         "Batches of one aspect ratio need no square crop; other flags work on buckets only.",
@@ -456,7 +494,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU524",
         "resolution-adaption",
-        Text("随机分辨率", "Random resolutions"),
+        Text("随机分辨率", "Random resolution"),
         _ADAPTED,
         item("G", "random-hw-adapt", 0.5),
         "Samples of several resolutions teach the model all of them, small ones at less cost.",
@@ -466,7 +504,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU525",
         "token-length",
-        Text("按 token 长度训练", "Samples of one length in tokens"),
+        Text("按 token 长度训练", "Training by token length"),
         _LENGTHS,
         item("G", "video-token-length", 1),
         "Large frames come with fewer frames: a step costs about the same for every sample.",
@@ -476,7 +514,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU526",
         "auto-tile-batch",
-        Text("自动扩批", "Batches filled up"),
+        Text("自动扩批", "Automatic batch tiling"),
         _AUTO_TILE,
         item("G", "auto-tile-batch", 0.5),
         "A short sample leaves the GPU idle: repeated, with noise of its own, it fills the batch.",
@@ -486,7 +524,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU527",
         "same-token-length",
-        Text("跨进程统一长度", "One length on all ranks"),
+        Text("跨进程统一长度", "Same token length on all ranks"),
         _SAME_LENGTH,
         item("G", "same-token-length", 0.5),
         "The rank with the longest sample makes the others wait.",
@@ -496,7 +534,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU528",
         "frame-stride",
-        Text("抽帧间隔", "Stride of frames"),
+        Text("抽帧间隔", "Frame stride"),
         _stride,
         item("G", "frame-stride", 0.5),
         "Every second frame shows twice the time with the same number of tokens.",
@@ -506,7 +544,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU529",
         "frame-crop",
-        Text("随机截帧", "Random number of frames"),
+        Text("随机截帧", "Random frame crop"),
         _FRAMES,
         item("G", "random-frame-crop", 0.5),
         "Shorter clips now and then teach the model several lengths, at less cost.",
@@ -516,7 +554,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU530",
         "preencoded-latents",
-        Text("预编码 latent 数据集", "Latents encoded ahead"),
+        Text("预编码 latent 数据集", "Pre-encoded latents"),
         _preencoded,
         item("G", "preencoded-dataset", 2),
         "The VAE encodes the same videos in every epoch; latents kept on disk are read.",
@@ -528,7 +566,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU531",
         "text-dropout",
-        Text("文本丢弃", "Dropped prompts"),
+        Text("文本丢弃", "Text dropout"),
         _text_dropout,
         item("G", "text-dropout", 1),
         "Classifier-free guidance takes a model that has learnt without prompts too.",
@@ -538,7 +576,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU532",
         "preencoded-text",
-        Text("预编码提示词", "Prompts encoded ahead"),
+        Text("预编码提示词", "Pre-encoded prompts"),
         _preencoded_text,
         item("I", "preencoded-text", 1.5),
         "The text encoder is frozen: the captions' embeddings are the same in every epoch.",

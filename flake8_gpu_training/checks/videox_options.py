@@ -24,11 +24,10 @@ from flake8_gpu_training.checks._programs import calls, first_call, keyword
 from flake8_gpu_training.checks._scale import memory_gib, number, text
 from flake8_gpu_training.checks._settings import is_on
 from flake8_gpu_training.checks._videox import (
-    ALL_BLOCKS,
+    FULL_TUNING,
     LORA,
     README,
     SCRIPTS,
-    blocks,
     figure,
     flag,
     frames,
@@ -55,6 +54,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Origin, Setting, known
+from flake8_gpu_training.frameworks.videox_fun import ALL_BLOCKS, blocks
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -128,7 +128,7 @@ def _fractional(run: Run) -> Judgement:
     if setting.value is not True:
         return cannot_apply(Text("未启用梯度检查点", "gradient checkpointing is off"))
     return by_code(
-        Text("模型对所有层都重计算", "the models recompute all layers"),
+        Text("模型对所有层都重计算", "the models recompute every layer"),
         "# in the model's forward: the first half of the layers keeps its activations\n"
         "if torch.is_grad_enabled() and self.gradient_checkpointing "
         "and index >= len(self.blocks) // 2:",
@@ -213,7 +213,7 @@ def _has_one_stream(run: Run) -> Optional[Text]:
         "wan2.1_vace",
         "wan2.2_vace_fun",
     )
-    return None if control else Text("只编码一路视频", "one video is encoded a step")
+    return None if control else Text("只编码一路视频", "only one video is encoded per step")
 
 
 _STREAMS = switch(
@@ -352,10 +352,11 @@ def _abnormal(run: Run) -> Judgement:
     lacking = without(run, name)
     if lacking is not None:
         return lacking
-    if is_deepspeed(run) or is_fsdp(run):
+    asked = (flag(run, name) for name in ("use_deepspeed", "use_fsdp"))
+    if is_deepspeed(run) or is_fsdp(run) or any(one.known and is_on(one) for one in asked):
         return cannot_apply(
             Text(
-                "DeepSpeed 与 FSDP 下脚本不使用",
+                "DeepSpeed 与 FSDP 下脚本不使用（含 --use_deepspeed、--use_fsdp）",
                 "the scripts leave it out under DeepSpeed and FSDP",
             )
         )
@@ -427,10 +428,12 @@ def _reward(run: Run) -> Judgement:
         return on(f"scripts/{of.family}/{of.name}.py")
     if not of.family:
         return cannot_tell(Text("训练脚本未知", "the training script is not known"))
-    if of.family not in _REWARDED or is_lora(run) is not True:
+    if of.family not in _REWARDED:
         return cannot_apply(
-            Text("该模型没有奖励训练脚本，或不训练 LoRA", "no script of rewards, or no adapters")
+            Text("该模型没有奖励训练脚本", "this model has no script that trains by rewards")
         )
+    if is_lora(run) is not True:
+        return cannot_apply(FULL_TUNING)
     path = f"scripts/{of.family}/train_reward_lora.py"
     return off(Text(f"可选：之后用 {path} 对齐偏好", f"optional: {path} afterwards"))
 
@@ -502,7 +505,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU232",
         "fractional-checkpointing",
-        Text("部分层重计算", "Some layers recomputed"),
+        Text("部分层重计算", "Partial checkpointing"),
         _fractional,
         item("B", "fractional-checkpointing", 0.5),
         "Layers that keep their activations need no second forward pass: memory that is left "
@@ -532,7 +535,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU234",
         "vae-mini-batch",
-        Text("VAE 小批编码", "VAE in small batches"),
+        Text("VAE 小批编码", "VAE mini-batches"),
         _mini_batch,
         item("C", "vae-mini-batch", 1),
         "A VAE keeps the activations of all videos that it encodes at once.",
@@ -544,7 +547,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU235",
         "multi-stream-vae",
-        Text("VAE 多流编码", "VAE on two streams"),
+        Text("VAE 多流编码", "Multi-stream VAE"),
         _STREAMS,
         item("C", "multi-stream-vae", 1),
         "Inpainting and control encode two videos a step, which do not wait for each other.",
@@ -568,7 +571,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU646",
         "lora-targets",
-        Text("LoRA 目标层", "Layers that LoRA trains"),
+        Text("LoRA 目标层", "LoRA target modules"),
         by_framework(_targets, flow_factory=flow.targets),
         (item("E", "lora-targets", 1), flow.item("C", "target-modules", 1)),
         "Adapters on attention and feed-forward layers learn most; the script does not start "
@@ -584,7 +587,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU647",
         "rank-dropout",
-        Text("秩 Dropout", "Dropout of ranks"),
+        Text("秩 Dropout", "Rank dropout"),
         _RANK_DROPOUT,
         item("E", "rank-dropout", 0.5),
         "Adapters of a high rank overfit small data sets.",
@@ -594,7 +597,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU648",
         "module-dropout",
-        Text("模块 Dropout", "Dropout of adapters"),
+        Text("模块 Dropout", "Module dropout"),
         _MODULE_DROPOUT,
         item("E", "module-dropout", 0.5),
         "Adapters that are left out at random do not lean on each other.",
@@ -617,7 +620,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU650",
         "abnormal-norm-clip",
-        Text("异常梯度裁剪", "Clipping of abnormal norms"),
+        Text("异常梯度裁剪", "Abnormal-norm clipping"),
         _abnormal,
         item("H", "abnormal-norm-clip", 1),
         "A gradient of many times the usual norm is scaled down further.",
@@ -627,7 +630,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU651",
         "ema",
-        Text("EMA 滑动平均", "Averaged weights (EMA)"),
+        Text("EMA 滑动平均", "EMA weights"),
         by_framework(_EMA, flow_factory=flow.average),
         (item("H", "ema", 1), flow.item("I", "ema-decay", 1)),
         "Averaged weights sample more evenly than those of the last step.",
@@ -637,7 +640,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU652",
         "uniform-sampling",
-        Text("时间步均匀采样", "Uniform time steps"),
+        Text("时间步均匀采样", "Uniform timestep sampling"),
         _UNIFORM,
         item("H", "uniform-sampling", 1),
         "Each rank draws from a part of the time steps of its own, so that a batch covers all.",
@@ -647,7 +650,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU653",
         "motion-loss",
-        Text("运动差分损失", "Loss on motion"),
+        Text("运动差分损失", "Motion sub-loss"),
         _MOTION,
         item("H", "motion-sub-loss", 0.5),
         "Differences of neighbouring frames weigh motion more.",
@@ -657,7 +660,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU654",
         "timestep-weighting",
-        Text("时间步加权", "Weighting of time steps"),
+        Text("时间步加权", "Timestep weighting"),
         _weighting,
         item("H", "timestep-weighting", 0.5),
         "Time steps in the middle teach more than those at the ends.",
@@ -667,7 +670,7 @@ CHECKS: tuple[Check, ...] = (
     option_check(
         "GPU655",
         "reward-lora",
-        Text("奖励 LoRA", "LoRA from rewards"),
+        Text("奖励 LoRA", "Reward LoRA"),
         _reward,
         item("H", "reward-lora", 1),
         "Gradients of a reward model reach the adapters through the last steps of sampling.",

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.facts import Location, Origin, Setting, Unknown, known
-from flake8_gpu_training.runs.model import PRACTICES, Run, RunKind
+from flake8_gpu_training.runs.model import PRACTICES, Model, Run, RunKind
 
 
 class _Absent:
@@ -99,6 +99,8 @@ class Framework:
     flag_of: Optional[Callable[[Run], str]] = None
     """How a run's program writes a flag, where that differs from ``flag``."""
     derive: Optional[Callable[[Run, Mapping[str, Setting]], Mapping[str, Setting]]] = None
+    loaded: Optional[Callable[[Model], Model]] = None
+    """What a run loads of its model, where that is a part of it."""
 
     def spellings_of(self, run: Run) -> Mapping[str, Spelling]:
         """The spellings that hold for ``run``."""

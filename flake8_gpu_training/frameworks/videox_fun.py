@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from flake8_gpu_training.facts import Setting, known
@@ -22,7 +24,7 @@ from flake8_gpu_training.frameworks.reading import (
     practice,
     unknown,
 )
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Model, Run
 
 _SCRIPT = "VideoX-Fun scripts/wan2.1_fun/train.py"
 
@@ -212,6 +214,62 @@ def _tuning(run: Run) -> dict[str, Setting]:
     return {}
 
 
+# The class of the layers by the folder of the script, and where one folder has several models
+# by the script (videox_fun/models/*_transformer*.py: the blocks that the model is made of).
+_BLOCKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "cogvideox_fun": ("CogVideoXBlock",),
+        "fantasytalking": ("AudioAttentionBlock",),
+        "flashhead": ("FlashHeadAttentionBlock",),
+        "flux": ("FluxSingleTransformerBlock", "FluxTransformerBlock"),
+        "flux2": ("Flux2SingleTransformerBlock", "Flux2TransformerBlock"),
+        "flux2_fun": (
+            "Flux2SingleTransformerBlock",
+            "BaseFlux2TransformerBlock",
+            "Flux2ControlTransformerBlock",
+        ),
+        "hunyuanvideo": ("HunyuanVideoTransformerBlock", "HunyuanVideoSingleTransformerBlock"),
+        "infinitetalk": ("WanAttentionBlock",),
+        "longcatvideo": ("LongCatSingleStreamBlock",),
+        "longcatvideo/train_avatar": ("LongCatAvatarSingleStreamBlock",),
+        "ltx2": ("LTX2VideoTransformerBlock",),
+        "ltx2.3": ("LTX2VideoTransformerBlock",),
+        "mova": ("WanAttentionBlock", "AudioWanAttentionBlock", "ConditionalCrossAttentionBlock"),
+        "qwenimage": ("QwenImageTransformerBlock",),
+        "qwenimage_fun": ("BaseQwenImageTransformerBlock", "QwenImageControlTransformerBlock"),
+        "qwenimage_instantx": ("QwenImageTransformerBlock",),
+        "turbodiffusion": ("WanAttentionBlock",),
+        "wan2.1": ("WanAttentionBlock",),
+        "wan2.1_fun": ("WanAttentionBlock",),
+        "wan2.1_vace": ("VaceWanAttentionBlock", "BaseWanAttentionBlock"),
+        "wan2.2": ("WanAttentionBlock",),
+        "wan2.2/train_s2v": ("WanS2VAttentionBlock",),
+        "wan2.2_fun": ("WanAttentionBlock",),
+        "wan2.2_vace_fun": ("VaceWanAttentionBlock", "BaseWanAttentionBlock"),
+        "z_image": ("ZImageTransformerBlock",),
+        "z_image_fun": ("BaseZImageTransformerBlock", "ZImageControlTransformerBlock"),
+    }
+)
+ALL_BLOCKS = frozenset(name for names in _BLOCKS.values() for name in names)
+
+
+def blocks(run: Run) -> tuple[str, ...]:
+    """Classes of the model's layers, which FSDP wraps one by one; () when not known."""
+    family, name = script_of(run)
+    return _BLOCKS.get(f"{family}/{name.removesuffix('_lora')}") or _BLOCKS.get(family, ())
+
+
+_TWO_EXPERTS = re.compile(r"(?i)wan2\.2.*a14b")
+
+
+def _one_expert(model: Model) -> Model:
+    """Of Wan2.2's two experts a script loads the one that ``--boundary_type`` names, and trains
+    it (VideoX-Fun scripts/wan2.2*/train*.py)."""
+    if model.active_parameters is None or not _TWO_EXPERTS.search(model.name or ""):
+        return model
+    return replace(model, parameters=model.active_parameters)
+
+
 FRAMEWORK = Framework(
     id="videox_fun",
     title="VideoX-Fun",
@@ -221,4 +279,5 @@ FRAMEWORK = Framework(
     bare_switches=True,
     spellings=_SPELLINGS,
     derive=_derive,
+    loaded=_one_expert,
 )

@@ -936,7 +936,10 @@ def with_profile(run: Run) -> Run:
     from flake8_gpu_training.frameworks.registry import framework_of
 
     run = completed(run)
-    return dataclasses.replace(run, profile=framework_of(run.framework).profile(run))
+    framework = framework_of(run.framework)
+    if framework.loaded is not None:
+        run = dataclasses.replace(run, model=framework.loaded(run.model))
+    return dataclasses.replace(run, profile=framework.profile(run))
 
 
 def _as_parsed(

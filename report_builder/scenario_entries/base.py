@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from flake8_gpu_training.language import Text
 
+FOLDER = Path(__file__).parent.parent / "templates" / "scenarios"
 QWEN_7B, QWEN_72B = "Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-72B-Instruct"
 
 

@@ -56,7 +56,10 @@ VIDEOX_FUN = (
             "14B 视频模型全参 + DeepSpeed ZeRO-3 Offload，2×24 GB",
             "Full tuning of a 14B video model with DeepSpeed ZeRO-3 offload on 2×24 GB",
         ),
-        (("videox_fun/full_14b_offload.sh", "train_full_offload.sh"),),
+        (
+            ("videox_fun/full_14b_offload.sh", "train_full_offload.sh"),
+            ("videox_fun/zero3_offload.json", "zero3_offload.json"),
+        ),
         "bash train_full_offload.sh",
         14,
         _WAN_14B,

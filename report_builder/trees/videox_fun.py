@@ -38,8 +38,8 @@ VIDEOX_FUN = (
                 holds=tuned_fully,
             ),
             branch(
-                "单卡 → --use_8bit_adam，或改用 LoRA（train_lora.py --use_peft_lora）",
-                "one GPU → --use_8bit_adam, or LoRA (train_lora.py --use_peft_lora)",
+                "单卡 → --use_8bit_adam，或改用 LoRA（train_lora.py）",
+                "one GPU → --use_8bit_adam, or LoRA (train_lora.py)",
                 advises=("adam-8bit", "peft-lora"),
                 holds=tuned_fully,
             ),

@@ -1,4 +1,4 @@
-accelerate launch --use_deepspeed --deepspeed_config_file config/zero_stage3_config_cpu_offload.json --zero_stage 3 --zero3_init_flag true --zero3_save_16bit_model true --deepspeed_multinode_launcher standard --num_processes 2 --mixed_precision="bf16" \
+accelerate launch --use_deepspeed --deepspeed_config_file zero3_offload.json --zero_stage 3 --zero3_init_flag true --zero3_save_16bit_model true --deepspeed_multinode_launcher standard --num_processes 2 --mixed_precision="bf16" \
   scripts/wan2.1_fun/train.py \
   --config_path="config/wan2.1/wan_civitai.yaml" \
   --pretrained_model_name_or_path="$model" \

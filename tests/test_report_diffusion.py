@@ -1,0 +1,73 @@
+"""What the reports say of models of images and videos: their memory, their samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Optional
+
+import pytest
+import yaml
+
+from flake8_gpu_training.facts import Location, Origin, Setting
+from flake8_gpu_training.runs.model import Model, Place, PlaceKind, Run, RunKind
+from report_builder import diffusion
+from report_builder.scenarios import scenarios
+
+AT = Location("train.sh", 1)
+
+
+def run_of(framework: str, parameters: Optional[int] = None, **settings: Any) -> Run:
+    named = {name.replace("__", "."): value for name, value in settings.items()}
+    return Run(
+        "train.sh:1",
+        RunKind.TRAIN,
+        framework,
+        AT,
+        Place(PlaceKind.FLAGS, AT),
+        settings={name: Setting(name, value, AT) for name, value in named.items()},
+        model=Model(parameters=parameters),
+    )
+
+
+@pytest.mark.parametrize("framework", ["videox_fun", "flow_factory"])
+def test_the_table_of_memory_is_of_diffusion_models(framework: str) -> None:
+    rows = diffusion.memory_rows(run_of(framework, 14_000_000_000), "en")
+    assert rows[0] == ["Method", "1.3B", "5B", "14B"]
+    states = {row[0].split(",")[0]: row[1:] for row in rows[2:]}
+    assert states["full"] == ["19.4", "74.5", "208.6"]  # 16 bytes each
+    assert rows[3] == ["LoRA, base model in 16 bits", "2.4", "9.3", "26.1"]
+
+
+def test_a_model_of_another_size_has_a_column_of_its_own() -> None:
+    rows = diffusion.memory_rows(run_of("flow_factory", 12_000_000_000), "zh")
+    assert rows[0] == ["方法", "本模型（12.0B）", "1.3B", "5B", "14B"]
+    assert rows[3][1] == "22.4"
+
+
+def test_language_models_keep_their_table() -> None:
+    assert diffusion.memory_rows(run_of("swift", 7_000_000_000), "zh") == []
+    assert diffusion.memory_rows(None, "zh") == []
+
+
+def test_flow_factory_keeps_what_the_run_says_of_its_data() -> None:
+    given = {
+        "data.dataset_dir": "data/clips.csv",
+        "data.first_frame_column": "first",
+        "data.extra_kwargs.prompt_column": "caption",
+        "data.max_dataset_size": None,
+        "data.dataloader_num_workers": 2,
+    }
+    settings = {name: Setting(name, value, AT, Origin.FILE) for name, value in given.items()}
+    run = replace(run_of("flow_factory", 1_300_000_000), settings=settings)
+    profile = {"dataset": Setting("dataset", "data/clips.csv", AT)}
+    run = replace(run, profile=profile)
+    data = yaml.safe_load(scenarios(run, "flow_factory")[0].files[0].text.en)["data"]
+    assert data == {
+        "dataset_dir": "data/clips.csv",
+        "first_frame_column": "first",
+        "extra_kwargs": {"prompt_column": "caption"},
+        "preprocessing_batch_size": 8,
+        "dataloader_num_workers": 8,
+        "force_reprocess": False,
+        "sampler_type": "auto",
+    }
