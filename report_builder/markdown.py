@@ -35,6 +35,7 @@ from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
 from report_builder.trees.base import draw
 from report_builder.trees.registry import TREES
+from report_builder.unread import Unread, unread_of
 from report_builder.wording import (
     default_text,
     impact_text,
@@ -151,6 +152,7 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 subject=view.subject(identifier),
                 **view.advice(identifier),
                 tree=view.tree(identifier),
+                unread=view.unread(identifier),
                 more_scenarios=view.more_scenarios(identifier),
                 memory_reference=view.memory_reference(),
                 diffusion_reference=diffusion.memory_rows(view.subject(identifier), view.lang),
@@ -346,6 +348,10 @@ class _View(RunWords):
         subject = self.subject(identifier)
         drawn = draw(roots, subject, self.lang, wanted)
         return drawn if subject is None else flags_in_release(subject, drawn)
+
+    def unread(self, identifier: str) -> Optional[Unread]:
+        """What most items lack alike, which is then said once; None where they do not."""
+        return unread_of(self.audit(identifier))
 
     def more_scenarios(self, identifier: str) -> tuple[Scenario, ...]:
         """Scenarios of the framework that the main report leaves out."""

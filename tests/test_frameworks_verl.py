@@ -89,3 +89,61 @@ def test_processes_alone_are_no_ddp(run_of: Make) -> None:
     run = run_of(f"{COMMAND} --config-name=own")
     verdicts = [v for v in judge(run, all_checks()) if v.check.code == "GPU101"]
     assert [v.judgement.status for v in verdicts] == [Status.UNKNOWN]
+
+
+ROLLOUT = "actor_rollout_ref.rollout"
+OWN = """\
+hydra: {searchpath: ["file://verl/trainer/config"]}
+defaults: [ppo_trainer, _self_]
+actor_rollout_ref:
+  rollout: {gpu_memory_utilization: 0.6, multi_turn: {enable: true}}
+"""
+
+
+def test_a_configuration_of_the_project_is_read_beside_verls_own(tmp_path: Path) -> None:
+    folder = tmp_path / "own" / "config"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(OWN, encoding="utf-8")
+    command = f"{COMMAND} --config-path=$PWD/own/config --config-name=mine"
+    (tmp_path / "run.sh").write_text(f'{command} "$@"\n', encoding="utf-8")
+    run = find_runs(Project.open(tmp_path), "bash run.sh")[0]
+    assert run.value("fsdp") == "full_shard"
+    share = run.settings[f"{ROLLOUT}.gpu_memory_utilization"]
+    assert (share.value, str(share.location)) == (0.6, "own/config/mine.yaml:4")
+    assert "own/config/mine.yaml" in run.files
+    (folder / "mine.yaml").write_text(OWN.replace("ppo_trainer", "other"), encoding="utf-8")
+    run = find_runs(Project.open(tmp_path), "bash run.sh")[0]
+    assert not known(run.practice("fsdp").value)
+
+
+@pytest.mark.parametrize("path", ["", "--config-path=config ", "--config-path=./config "])
+@pytest.mark.parametrize(("name", "strategy"), [("ppo_trainer", None), ("ppo_megatron_trainer", 1)])
+def test_verls_own_configurations_are_known(
+    run_of: Make, path: str, name: str, strategy: object
+) -> None:
+    run = run_of(f"{COMMAND} {path}--config-name='{name}.yaml'")
+    assert (f"{ACTOR}.strategy" in run.settings) is bool(strategy)
+    assert (run.value("fsdp") == "full_shard") is not bool(strategy)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("--config-name=own", "the configuration of `--config-name=own` is not in the project"),
+        ("$EXTRA", "`$EXTRA` in the command may set it"),
+        ("$@", ""),
+        ("", ""),
+    ],
+)
+def test_what_may_set_more_is_told(run_of: Make, more: str, said: str) -> None:
+    run = run_of(f"{COMMAND} {more}")
+    check = next(check for check in all_checks() if check.code == "GPU949")
+    (verdict,) = judge(run, [check])
+    assert (verdict.judgement.status is Status.UNKNOWN) is bool(said)
+    assert said in verdict.judgement.current.en
+
+
+def test_a_default_that_differs_is_told_so(run_of: Make) -> None:
+    check = next(check for check in all_checks() if check.code == "GPU931")
+    (verdict,) = judge(run_of(COMMAND), [check])
+    assert "its default differs between releases" in verdict.judgement.current.en

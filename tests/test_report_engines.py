@@ -217,3 +217,19 @@ def test_a_dropped_flag_leaves_no_empty_line_and_the_router_is_in_the_patch(tmp_
     assert "-  --disable-radix-cache \\" in patch
     assert not any(line.strip("+ ") == "\\" for line in patch.splitlines())
     assert made.count("| as above |") > 3
+
+
+def test_what_most_items_lack_alike_is_said_once(tmp_path: Path) -> None:
+    script = VERL.format(engine="vllm").replace(" trainer.nnodes", " --config-name=own trainer.n")
+    made = written(tmp_path, {"run.sh": script}, lang="en")["v0_vllm-optimization-report.md"]
+    assert made.count("`--config-name=own` is not in the project, and may set it") == 1
+    assert "- F. Attention backend: Generation of FlashAttention, Attention backend" in made
+    assert "### E. Scheduling and batching" not in made
+    assert "| Weight transfer | on |" in made
+
+
+def test_the_items_of_an_engine_in_another_job_are_told_once(tmp_path: Path) -> None:
+    files = {"train.py": MAYBE.replace("colocate", "server"), "run.sh": "python train.py\n"}
+    made = written(tmp_path, files)["v0_vllm-optimization-report.md"]
+    assert made.count("引擎由另一个任务提供服务") == 1
+    assert "项不适用：引擎由另一个任务提供服务，其参数写在那里。" in made

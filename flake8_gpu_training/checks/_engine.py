@@ -26,10 +26,11 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Origin, ProblemKind, Setting
+from flake8_gpu_training.facts import Origin, ProblemKind, Setting, known
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, is_off, truth
+from flake8_gpu_training.frameworks.verl import NAMING
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run, RunKind, once_per_run
 
@@ -46,6 +47,7 @@ _NO_MODE = Text(
     "vllm_mode 未知，引擎可能由另一个任务提供服务",
     "vllm_mode is not known: another job may serve the engine",
 )
+UNREAD = Text("并非所有参数都已读到", "not all settings could be read")
 _DIFFUSION = Text(
     "图像、视频模型的服务另有参数", "models of images and videos have servers of their own"
 )
@@ -91,9 +93,34 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
         judgement = judge(engine)
         if judgement.status in (Status.RECOMMENDED, Status.PARTIAL):
             return _withheld(engine) or judgement
+        if judgement.status is Status.UNKNOWN and engine.is_open and _is_untold(judgement):
+            return cannot_tell(_unread(engine))
         return judgement
 
     return judged
+
+
+def _is_untold(judgement: Judgement) -> bool:
+    """Whether it is only said that something is not known, or not read."""
+    return judgement.current == UNREAD or judgement.current.en.endswith(": not known")
+
+
+def _unread(engine: Engine) -> Text:
+    """Why more may be set than could be read: in one place for all that depends on it."""
+    run = engine.run
+    named = find(run, "config_name", "cn", *NAMING)
+    if named is not None:
+        told = f"={named.value}" if named.known else ""
+        shown = f"`--{named.name.replace('_', '-')}{told}`"
+        return Text(
+            f"{shown} 指定的配置不在项目中，其中可能设置了该项",
+            f"the configuration of {shown} is not in the project, and may set it",
+        )
+    words = run.command.words if run.command is not None and engine.call is None else ()
+    rest = next((w.text for w in words if not known(w.value) and "=" not in w.text), "")
+    if not rest:
+        return UNREAD
+    return Text(f"命令中的 `{rest}` 可能传入该项", f"`{rest}` in the command may set it")
 
 
 def _withheld(engine: Engine) -> Optional[Judgement]:

@@ -12,6 +12,7 @@ from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.engines import Host
 from flake8_gpu_training.runs.model import Run
 
+DIFFERS = "its default differs between the host's releases"
 _COMPUTED = Unknown("the framework works it out")
 
 
@@ -233,7 +234,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
                     "max_num_batched_tokens": 8192,
                     "max_num_seqs": _COMPUTED,
                     "max_model_len": None,
-                    "enforce_eager": _COMPUTED,
+                    "enforce_eager": Unknown(DIFFERS),
                     "enable_chunked_prefill": True,
                     "enable_prefix_caching": True,
                     "enable_sleep_mode": True,

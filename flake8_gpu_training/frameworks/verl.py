@@ -16,6 +16,19 @@ from flake8_gpu_training.runs.model import Run, RunKind
 
 FLAG = "{name}={value}"
 
+NAMING = ("config_path", "cp", "config_dir", "cd", "config_name", "cn")
+"""What names a configuration on the command line (Hydra)."""
+# verl 0.9.1, trainer/config: its configurations, and the groups that they choose from.
+CONFIGURATIONS = "verl/trainer/config"
+BASES = ("ppo_trainer", "ppo_megatron_trainer")
+GROUPS = frozenset(
+    [
+        *("actor", "algorithm", "critic", "data", "distillation", "engine", "model"),
+        *("model_engine", "npu_profile", "optim", "profiler", "ref", "reward", "rollout"),
+        *("reward_model", "reward_manager", "transfer_queue"),
+    ]
+)
+
 _ENTRY = re.compile(
     r"(?:.*[./])?verl[./]trainer[./](main_ppo\w*|fsdp_sft_trainer|sft_trainer\w*?)(?:\.py)?"
 )
@@ -101,8 +114,9 @@ def practices(run: Run, trainer: str) -> dict[str, Setting]:
     return found
 
 
+_ARGUMENTS = re.compile(r"\"?\$(?:[@*]|\{[@*](?::\d+)?\})\"?")
+"""Those of the script itself, which is started without any here."""
 _ACTORS = "verl 0.2.0 to 0.9.1 workers"
-_ELSEWHERE = ("--config-path", "--config-name", "--config-dir", "-cp", "-cn", "-cd")
 
 
 def _of_actor(run: Run) -> dict[str, Setting]:
@@ -141,8 +155,10 @@ def _of_actor(run: Run) -> dict[str, Setting]:
 def may_say_more(run: Run) -> bool:
     """Whether another configuration is named, or a word of the command may be any override."""
     words = run.command.words if run.command is not None else ()
+    if find(run, *NAMING) is not None:  # what could be read of them is among the settings
+        return True
     return any(
-        word.text.startswith(_ELSEWHERE) or (not known(word.value) and "=" not in word.text)
+        not known(word.value) and "=" not in word.text and not _ARGUMENTS.fullmatch(word.text)
         for word in words
     )
 

@@ -32,6 +32,7 @@ from flake8_gpu_training.facts import Entry as NodeEntry
 from flake8_gpu_training.frameworks.lightning import config_of_strategy
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
+from flake8_gpu_training.frameworks.verl import NAMING
 from flake8_gpu_training.runs._followed_objects import are_changed, are_lost, changed_settings
 from flake8_gpu_training.runs.absent import absent, absent_of_files, named_by
 from flake8_gpu_training.runs.branches import taken
@@ -48,7 +49,7 @@ from flake8_gpu_training.runs.following import Outcome
 from flake8_gpu_training.runs.guards import guarded
 from flake8_gpu_training.runs.handing import Handing
 from flake8_gpu_training.runs.held_sources import held_for
-from flake8_gpu_training.runs.hydra import Composition, composed
+from flake8_gpu_training.runs.hydra import Composition, composed, packaged
 from flake8_gpu_training.runs.launchers import (
     Launch,
     of_recipe,
@@ -291,10 +292,15 @@ class Assembly:
             _add_meanings(flags)
         layers = [flags]
         environment = dict(command.environment)
+        packages = self._of_package(launch, given, origins)
+        if packages is not None:
+            layers = [{n: s for n, s in flags.items() if n not in NAMING}, packages.settings]
         if config is not None:
             layers.append(self._config_layer(config, launch.framework, environment))
         ranked = rank(layers, given.overridden)
         files = [*origins.files, command.location.path]
+        if packages is not None:
+            files += [document.path for document in packages.documents]
         if launch.script is not None and entry is None:
             entry = self.reach.script(launch.script, launch.is_module, command)
         parts = _Parts(
@@ -311,6 +317,19 @@ class Assembly:
             launch=launch,
             origins=origins,
             environment=environment,
+        )
+
+    def _of_package(
+        self, launch: Launch, given: Arguments, origins: Origins
+    ) -> Optional[Composition]:
+        """What a configuration of the project adds to those of verl that it names."""
+        if launch.program != "verl":
+            return None
+        return packaged(
+            given,
+            self.reach.configuration,
+            self.reach.head,
+            lambda at: self.reach.named(at, launch.command, origins.writer),
         )
 
     def _program_config(

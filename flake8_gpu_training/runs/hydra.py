@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.facts import EMPTY, Call, Document, Node, Setting, Unknown, known
+from flake8_gpu_training.frameworks.verl import BASES, CONFIGURATIONS, GROUPS, NAMING
 from flake8_gpu_training.runs.interpolation import is_reference, resolved, yaml_1_2
 from flake8_gpu_training.runs.python_entry import Program
 from flake8_gpu_training.runs.settings import Arguments, document_settings, renamed, typed
@@ -80,6 +81,63 @@ def composed(
             del made.settings[key]
     made.settings = _resolved(made.settings, environment)
     return made
+
+
+def packaged(
+    given: Arguments, read: Read, head: Head, find: Callable[[Any], Optional[Document]]
+) -> Optional[Composition]:
+    """What the configuration that a command names adds to verl's own, which it builds on.
+
+    None where it names none, or one that cannot be read as a whole. ``find``: the document that
+    a path on the command line means.
+    """
+    named = _given(given, "config_name", "cn")
+    if named is None or not isinstance(named.value, str):
+        return None
+    stem = named.value.removesuffix(".yaml")
+    folder = _given(given, *NAMING[:4])
+    document = next((d for at in _places(folder, stem) if (d := find(at)) is not None), None)
+    bases = {stem} if document is None else set()
+    made = Composition()
+    if document is not None:
+        overrides = {key: _read(setting) for key, setting in given.settings.items()}
+        root = posixpath.dirname(document.path)
+        composer = _Beside(root, overrides, _deleted(given), {}, read, head)
+        composer.add(posixpath.basename(document.path), "", 0)
+        made, bases = composer.made, composer.bases
+    elif stem not in BASES or (folder is not None and not _is_packages(folder.value)):
+        return None
+    if not made.is_whole:
+        return None
+    settings = {n: s for n, s in made.settings.items() if not n.startswith("hydra.")}
+    if "ppo_megatron_trainer" in bases:
+        strategy = "actor_rollout_ref.actor.strategy"
+        note = f"{strategy}=megatron (ppo_megatron_trainer)"
+        settings.setdefault(
+            strategy, Setting(strategy, "megatron", named.location, named.origin, note)
+        )
+    return Composition(_resolved(settings, EMPTY), made.documents)
+
+
+def _given(given: Arguments, *names: str) -> Optional[Setting]:
+    return next((given.settings[name] for name in names if name in given.settings), None)
+
+
+def _is_packages(folder: Any) -> bool:
+    return isinstance(folder, str) and posixpath.normpath(folder) in ("config", CONFIGURATIONS)
+
+
+def _places(folder: Optional[Setting], stem: str) -> Iterator[Any]:
+    """Where a configuration may be: as Hydra has it, relative to the package's program."""
+    if folder is None or _is_packages(folder.value):
+        if stem not in BASES:
+            yield f"{CONFIGURATIONS}/{stem}.yaml"
+    elif isinstance(folder.value, str):
+        yield f"{folder.value}/{stem}.yaml"
+        yield posixpath.normpath(f"{posixpath.dirname(CONFIGURATIONS)}/{folder.value}/{stem}.yaml")
+    elif isinstance(folder.value, Unknown):
+        reason = folder.value.reason.strip("\"'")
+        yield Unknown(f"{reason}/{stem}.yaml")
 
 
 def _folder_of(script: str, main: Call, given: Arguments) -> Optional[str]:
@@ -312,6 +370,23 @@ class _Composer:
             else:
                 made = dataclasses.replace(made, value=yaml_1_2(made.value))
             self.made.settings[made.name] = made
+
+
+class _Beside(_Composer):
+    """Leaves out what the package that the command starts has itself, and names it."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.bases: set[str] = set()
+
+    def add(self, name: str, package: str, depth: int, optional: bool = False) -> None:
+        stem = name.removesuffix(".yaml")
+        own = self.read(posixpath.normpath(posixpath.join(self.root, f"{stem}.yaml"))) is None
+        own = own or (depth > 0 and self.root.endswith(CONFIGURATIONS))
+        if own and (stem in BASES or stem.partition("/")[0] in GROUPS):
+            self.bases.add(stem)
+        else:
+            super().add(name, package, depth, optional)
 
 
 @dataclass(frozen=True)
