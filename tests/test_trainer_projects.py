@@ -401,3 +401,38 @@ def test_old_releases_of_deepspeed_overlap_nothing_at_stage_1(
 def test_a_launcher_is_shown_with_its_program(tmp_path: Path) -> None:
     (run,) = _plain(tmp_path)
     assert RunWords("en").mode_of(run) == "`torchrun train.py`"
+
+
+PARSED = """\
+from trl import {name}, {name_of_trainer}, ModelConfig, TrlParser
+
+dataclass_types = ({name}, ModelConfig)
+parser = TrlParser({given})
+args, model_args = parser.parse_args_and_config()
+trainer = {name_of_trainer}(model=model_args.model_name_or_path, args=args)
+trainer.train()
+"""
+
+
+@pytest.mark.parametrize("given", ["dataclass_types", "(SFTConfig, ModelConfig)"])
+@pytest.mark.parametrize(
+    ("flags", "method"), [("", "none"), ("--load_in_4bit", "bnb"), ("--load_in_8bit", "bnb")]
+)
+def test_flags_of_trl_tell_the_method_and_the_quantization(
+    tmp_path: Path, given: str, flags: str, method: str
+) -> None:
+    code = PARSED.format(name="SFTConfig", name_of_trainer="SFTTrainer", given=given)
+    command = f"accelerate launch train.py --model_name_or_path Qwen/Qwen3-8B {flags}\n"
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": command})
+    assert run.value("algorithm") == "sft"
+    assert run.value("quantization_method") == method
+
+
+def test_a_class_of_trl_beyond_its_usual_ones_extends_the_trainers(tmp_path: Path) -> None:
+    code = PARSED.format(
+        name="DistillationConfig", name_of_trainer="DistillationTrainer", given="dataclass_types"
+    )
+    command = "accelerate launch train.py --model_name_or_path Qwen/Qwen3-8B\n"
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": command, "requirements.txt": NEW})
+    assert run.value("algorithm") == "distillation"
+    assert run.value("precision") == "bf16"

@@ -145,6 +145,13 @@ _TRL_CONFIGS: Mapping[str, str] = {
     "OnlineDPOConfig": "online_dpo",
     "NashMDConfig": "nash_md",
     "XPOConfig": "xpo",
+    "DistillationConfig": "distillation",
+    "ServerDistillationConfig": "distillation",
+    "SDFTConfig": "sdft",
+    "SDPOConfig": "sdpo",
+    "TPOConfig": "tpo",
+    "GOLDConfig": "gold",
+    "GMPOConfig": "grpo",
 }
 # A recipe alone does not name its class; of TRL's configurations only GRPO's has these.
 _GRPO_ONLY = ("num_generations", "reward_funcs", "scale_rewards")
@@ -211,13 +218,20 @@ def _of_subcommand(run: Run) -> str:
 
 
 def _class_names(run: Run) -> Iterator[str]:
-    for file in run.python:
-        for call in file.calls:
-            yield call.name
-            if call.method in ("HfArgumentParser", "TrlParser", "H4ArgumentParser"):
-                for argument in (*call.positional, *call.keywords.values()):
-                    for part in argument.text.strip("([])").replace("\n", " ").split(","):
-                        yield part.strip(" ()[]")
+    yield from (call.name for _, call in _calls(run))
+    yield from _parsed_classes(run)
+
+
+def _parsed_classes(run: Run) -> Iterator[str]:
+    """Classes whose fields are flags of the program."""
+    for file, call in _calls(run):
+        if call.method not in ("HfArgumentParser", "TrlParser", "H4ArgumentParser"):
+            continue
+        for argument in (*call.positional, *call.keywords.values()):
+            if argument.text.isidentifier():  # ``dataclass_types``, as TRL's own scripts have it
+                yield from (item.name for item in file.imports if item.module.startswith("trl"))
+            for part in argument.text.strip("([])").replace("\n", " ").split(","):
+                yield part.strip(" ()[]")
 
 
 def _known_class(name: str, run: Run, depth: int = 0) -> str:
@@ -325,6 +339,8 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if "attention" not in found:
         found.update(_named_model(run))
     found.update(_arguments_of_models(run))
+    if "quantization_method" not in found:
+        found.update(_unquantized(run))
     found.update(_optimizer(run, spelled, found))
     found.update(_training(run, spelled))
     found.update(_algorithm(run))
@@ -677,6 +693,19 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     if rank is not None:
         found["lora_rank"] = practice("lora_rank", rank.value, rank)
     return found
+
+
+def _unquantized(run: Run) -> dict[str, Setting]:
+    """TRL's ModelConfig, which the program parses and is seen whole, asks for no quantization."""
+    parsed = any(name.rpartition(".")[2] == "ModelConfig" for name in _parsed_classes(run))
+    switches = [find(run, name) for name in ("load_in_4bit", "load_in_8bit")]
+    if not parsed or not all(one is None or is_off(one.value) for one in switches):
+        return {}
+    note = f"{_MODEL_CONFIG}: load_in_4bit False, load_in_8bit False"
+    return {
+        **by_default(run, "quantization_method", "none", note),
+        **by_default(run, "quantization_bits", None, note),
+    }
 
 
 def _is_unasked(run: Run) -> bool:
