@@ -519,15 +519,18 @@ def _precision(
             return {"precision": _switched_precision(name, setting, setting.value)}
         if is_true(setting):
             return {"precision": practice("precision", name, setting)}
-    for source in (sharded, launched):
-        setting = source.get("precision")
-        if setting is not None and setting.value != "fp32":
-            return {"precision": setting}
+    setting = sharded.get("precision")
+    if setting is not None and setting.value != "fp32":
+        return {"precision": setting}
     name = configuration_class(run)
     off = find(run, "bf16")
     if name in _TRL_CONFIGS and off is None and _has_new_defaults(run, name):
+        # TrainingArguments outdo the launcher (training_args.py: ACCELERATE_MIXED_PRECISION).
         note = "trl 0.19.1 to 1.16.0: bf16 unless fp16 is set"
         return by_default(run, "precision", "bf16", note)
+    setting = launched.get("precision")
+    if setting is not None and setting.value != "fp32":
+        return {"precision": setting}
     if name not in _ARGUMENT_CLASSES and name not in _TRL_CONFIGS:
         return {}
     return _without_autocast(run, models, off or find(run, "fp16"))

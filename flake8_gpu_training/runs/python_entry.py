@@ -31,7 +31,8 @@ TRAINER_ARGUMENTS = frozenset(
     """
     TrainingArguments Seq2SeqTrainingArguments SFTConfig DPOConfig GRPOConfig KTOConfig ORPOConfig
     CPOConfig RewardConfig PPOConfig PPOv2Config RLOOConfig GKDConfig OnlineDPOConfig XPOConfig
-    NashMDConfig BCOConfig PRMConfig SDPOConfig MiniLLMConfig IterativeSFTConfig AlignPropConfig
+    NashMDConfig BCOConfig PRMConfig SDPOConfig DistillationConfig ServerDistillationConfig
+    SDFTConfig TPOConfig GOLDConfig GMPOConfig MiniLLMConfig IterativeSFTConfig AlignPropConfig
     DDPOConfig SentenceTransformerTrainingArguments CrossEncoderTrainingArguments
     SparseEncoderTrainingArguments ORTTrainingArguments GaudiTrainingArguments
     UnslothTrainingArguments
@@ -240,7 +241,7 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
     made = [call for call in program.calls() if _is_arguments(call.name, classes)]
     parsers = [call for call in program.calls() if call.method in _ARGUMENT_PARSERS]
     framework = "videox_fun" if _imports(program.script, "videox_fun") else "hf_trainer"
-    if any(_parses_arguments(call, classes) for call in program.script.calls):
+    if any(_parses_arguments(call, classes, program) for call in program.script.calls):
         # What a trainer elsewhere makes when it is given no arguments is not what is used.
         made = [call for call in made if call.location.path == program.script.path]
     found = False
@@ -256,8 +257,8 @@ def _trainer_entries(program: Program) -> Iterator[Entry]:
     if found:
         return
     for call in parsers:
-        if _parses_arguments(call, classes):
-            names = _classes_of(call)
+        if _parses_arguments(call, classes, program):
+            names = _classes_of(call, program)
             parents = tuple(item for name in names for item in _lineage(name, classes))
             of_trainer = [
                 item
@@ -289,15 +290,26 @@ def _derives_from_unseen(parents: Sequence[ClassDef], classes: Mapping[str, Clas
 _PLAIN_BASES = ("object", "ABC", "Generic", "Protocol")
 
 
-def _parses_arguments(call: Call, classes: Mapping[str, ClassDef]) -> bool:
+def _parses_arguments(call: Call, classes: Mapping[str, ClassDef], program: Program) -> bool:
     """Whether a parser of dataclasses reads the trainer's arguments."""
     return call.method in _ARGUMENT_PARSERS and any(
-        _is_arguments_class(name, classes) for name in _classes_of(call)
+        _is_arguments_class(name, classes) for name in _classes_of(call, program)
     )
 
 
-def _classes_of(parser: Call) -> list[str]:
-    return _IDENTIFIER.findall(" ".join(a.text for a in _all_arguments(parser)))
+def _classes_of(parser: Call, program: Program) -> list[str]:
+    """Names of the dataclasses that a parser is given.
+
+    Behind a variable (``dataclass_types``, as TRL's own scripts have it) those of TRL that the
+    file imports, and those that it defines itself.
+    """
+    names = _IDENTIFIER.findall(" ".join(a.text for a in _all_arguments(parser)))
+    given = [a.text for a in parser.positional if a.text.isidentifier() and a.text.islower()]
+    for file in program.files if given else ():
+        if file.path == parser.location.path:
+            names += [i.name for i in file.imports if i.module.partition(".")[0] == "trl"]
+            names += [item.name for item in file.classes]
+    return names
 
 
 def _is_made_of_parsed(program: Program, call: Call, parsers: Sequence[Call]) -> bool:
