@@ -86,3 +86,30 @@ def test_the_type_of_another_framework_s_model_is_not_ms_swift_s(tmp_path: Path)
     launch = "python train.py --model_type qwen2_vl\n"
     (run,) = runs_of(tmp_path, {"train.py": script, "train.sh": launch})
     assert run.model.kind == "unknown"
+
+
+PROGRAM = """\
+from swift import {arguments}, {main}
+
+{main}({arguments}(model="Qwen/Qwen2.5-7B-Instruct", dataset=["a.jsonl"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "main", "algorithm"),
+    [
+        ("SftArguments", "sft_main", "sft"),
+        ("PretrainArguments", "pt_main", "pt"),
+        ("RLHFArguments", "rlhf_main", "dpo"),
+        ("TrainArguments", "sft_main", "sft"),
+        ("TrainArguments", "pt_main", "pt"),
+        ("MegatronSftArguments", "megatron_sft_main", "sft"),
+    ],
+)
+@pytest.mark.parametrize("launch", ["", "torchrun --nproc_per_node 2 train.py\n"])
+def test_a_program_s_arguments_say_what_it_trains(
+    arguments: str, main: str, algorithm: str, launch: str, tmp_path: Path
+) -> None:
+    files = {"train.py": PROGRAM.format(arguments=arguments, main=main)}
+    runs = runs_of(tmp_path, {**files, "train.sh": launch} if launch else files)
+    assert [run.value("algorithm") for run in runs if run.framework == "swift"] == [algorithm]

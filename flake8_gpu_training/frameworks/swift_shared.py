@@ -67,7 +67,30 @@ def subcommand(run: Run) -> str:
         stem = word.rpartition("/")[2].rpartition(".")[0] or word
         if stem in _COMMANDS:
             return stem
-    return ""
+    return _of_class(run)
+
+
+# What a program gives to sft_main, pt_main and rlhf_main (swift/arguments of 4.6.0); ms-swift 3
+# has TrainArguments for the first two.
+_OF_CLASS: Mapping[str, str] = {
+    "SftArguments": "sft",
+    "PretrainArguments": "pt",
+    "RLHFArguments": "rlhf",
+}
+_OF_MAIN: Mapping[str, str] = {"sft_main": "sft", "pt_main": "pt", "rlhf_main": "rlhf"}
+
+
+def _of_class(run: Run) -> str:
+    """The command that a program runs by the class of its arguments, or an empty text."""
+    call = run.place.call
+    if call is None:
+        return ""
+    name = call.method.removeprefix("Megatron")
+    if name != "TrainArguments":
+        return _OF_CLASS.get(name, "")
+    called = {call.method.removeprefix("megatron_") for file in run.python for call in file.calls}
+    found = {command for main, command in _OF_MAIN.items() if main in called}
+    return found.pop() if len(found) == 1 else ""
 
 
 # --- releases -----------------------------------------------------------------------------
