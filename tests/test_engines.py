@@ -530,3 +530,29 @@ def test_where_trl_has_its_engine_by_release(
     if "0.15" in trl:
         assert found.option("gpu_memory_utilization").value == 0.9
         assert found.option("enable_prefix_caching").value is True
+
+
+SEARCH = (
+    "python3 -m verl.trainer.main_ppo --config-path={folder} --config-name='{name}' "
+    "actor_rollout_ref.model.path=Qwen/Qwen3-0.6B actor_rollout_ref.rollout.name=sglang "
+    "actor_rollout_ref.rollout.gpu_memory_utilization=0.55 trainer.n_gpus_per_node=2\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "known"),
+    [
+        ("./verl/examples/sglang_multiturn/config", "search_multiturn_grpo", True),
+        ("$PWD/examples/sglang_multiturn/config", "gsm8k_multiturn_grpo", True),
+        ("./config", "ppo_megatron_trainer.yaml", True),
+        ("./my/config", "search_multiturn_grpo", False),
+        ("./config", "mine", False),
+    ],
+)
+def test_configurations_of_verl_itself_say_nothing_of_the_engine(
+    tmp_path: Path, folder: str, name: str, known: bool
+) -> None:
+    found = engine(tmp_path, {"run.sh": SEARCH.format(folder=folder, name=name)})
+    assert found.option("disable_radix_cache").known is known
+    sharded = found.run.value("fsdp") == "full_shard"
+    assert sharded is (known and "megatron" not in name)

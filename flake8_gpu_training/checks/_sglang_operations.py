@@ -163,6 +163,8 @@ def token_usage(engine: Engine) -> Judgement:
     if metrics.known and is_set(metrics):
         return on(metrics)
     level = engine.written("log_level")
+    if level is None and engine.host is not None and "log_level" in engine.host.defaults:
+        level = engine.option("log_level")
     if level is not None and not level.known:
         return cannot_tell(level)
     if level is not None and str(level.value).lower() in ("warning", "error", "critical"):

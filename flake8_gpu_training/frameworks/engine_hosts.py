@@ -242,7 +242,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
                 }
             ),
             source="verl 0.9.1, trainer/config/rollout/rollout.yaml",
-            is_open=verl.may_say_more,
+            is_open=verl.may_tell_engine,
             takes=_listed(*_VERL_NAMES.values()),
         ),
         "openrlhf": _openrlhf("vllm.", "vllm.", "actor.model_name_or_path"),
@@ -309,7 +309,7 @@ SGLANG_HOSTS: Mapping[str, Host] = MappingProxyType(
                 }
             ),
             source="verl 0.9.1, trainer/config/rollout/rollout.yaml and sglang_rollout",
-            is_open=verl.may_say_more,
+            is_open=verl.may_tell_engine,
             takes=_listed(
                 *(
                     f"{_ROLLOUT}.{name}"

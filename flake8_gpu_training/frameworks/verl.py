@@ -121,8 +121,10 @@ _ACTORS = "verl 0.2.0 to 0.9.1 workers"
 
 def _of_actor(run: Run) -> dict[str, Setting]:
     """How the actor is sharded and computes, as FSDP's workers have it unless overridden."""
-    strategy = find(run, f"{_ACTOR}.strategy")
-    if may_say_more(run) or (strategy is not None and strategy.value not in ("fsdp", "fsdp2")):
+    strategy, named = find(run, f"{_ACTOR}.strategy"), find(run, "config_name")
+    if may_tell_engine(run) or (named is not None and "megatron" in str(named.value)):
+        return {}
+    if strategy is not None and strategy.value not in ("fsdp", "fsdp2"):
         return {}
     found: dict[str, Setting] = {}
     size = find(run, f"{_ACTOR}.fsdp_config.fsdp_size")
@@ -154,13 +156,46 @@ def _of_actor(run: Run) -> dict[str, Setting]:
 
 def may_say_more(run: Run) -> bool:
     """Whether another configuration is named, or a word of the command may be any override."""
-    words = run.command.words if run.command is not None else ()
-    if find(run, *NAMING) is not None:  # what could be read of them is among the settings
+    # what could be read of them is among the settings
+    return find(run, *NAMING) is not None or _may_override(run)
+
+
+def may_tell_engine(run: Run) -> bool:
+    """The same where verl's own configurations are known: they say nothing of the engine but its
+    name, nor, without Megatron, of the actor."""
+    if _may_override(run):
         return True
+    return may_say_more(run) and not _has_stock_configuration(run)
+
+
+def _may_override(run: Run) -> bool:
+    words = run.command.words if run.command is not None else ()
     return any(
         not known(word.value) and "=" not in word.text and not _ARGUMENTS.fullmatch(word.text)
         for word in words
     )
+
+
+_STOCK = frozenset(
+    """
+    ppo_trainer ppo_megatron_trainer gsm8k_multiturn_grpo gsm8k_multiturn_grpo_w_interaction
+    gsm8k_multiturn_megatron_grpo geo3k_multiturn_grpo geo3k_multiturn_megatron_grpo
+    retool_multiturn_grpo search_multiturn_grpo search_multiturn_grpo_one_step_off
+    """.split()  # noqa: SIM905
+)
+"""Of verl/trainer/config and examples/sglang_multiturn/config."""
+_STOCK_FOLDER = re.compile(
+    r"(?:\./)?config/?|.*verl/trainer/config/?|.*examples/sglang_multiturn/config/?"
+)
+
+
+def _has_stock_configuration(run: Run) -> bool:
+    folder, name = find(run, "config_path"), find(run, "config_name")
+    if find(run, "config_dir", "cp", "cn", "cd") is not None:
+        return False
+    named = name is None or str(name.value).partition(".")[0] in _STOCK
+    told = folder.text or str(folder.value) if folder is not None else "config"
+    return named and _STOCK_FOLDER.fullmatch(told.strip("'\"")) is not None
 
 
 def _is_overridden(run: Run, section: str, *names: str) -> bool:
