@@ -205,15 +205,20 @@ def _estimate(
 
 
 def model_states(
-    parameters: float, ranks: int, stage: int, trained: Optional[float] = None
+    parameters: float,
+    ranks: int,
+    stage: int,
+    trained: Optional[float] = None,
+    frozen_bytes: float = 2.0,
 ) -> float:
     """GiB of weights, gradients and Adam states per GPU under ZeRO ``stage``.
 
-    ``trained``: parameters with gradients (all of them when None); 16 bytes each, and 2 for
-    a frozen one.
+    ``trained``: parameters with gradients (all of them when None); 16 bytes each, and
+    ``frozen_bytes`` for a frozen one.
     """
     learned = parameters if trained is None else trained
-    weights = 2 * parameters / (ranks if stage >= 3 else 1)
+    each = 2.0 if trained is None else frozen_bytes
+    weights = each * parameters / (ranks if stage >= 3 else 1)
     gradients = 2 * learned / (ranks if stage >= 2 else 1)
     optimizer = 12 * learned / (ranks if stage >= 1 else 1)
     return (weights + gradients + optimizer) / GIB

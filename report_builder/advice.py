@@ -14,7 +14,7 @@ from flake8_gpu_training.facts import Origin, Setting, known
 from flake8_gpu_training.frameworks import verl
 from flake8_gpu_training.hardware import Gpu, gpu_named
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.memory import estimate, lora_parameters, model_states
+from flake8_gpu_training.memory import GIB, estimate, lora_parameters, model_states
 from flake8_gpu_training.runs.model import Run, RunKind
 from report_builder.loaders import OF_KINDS, loader_of
 
@@ -112,6 +112,12 @@ _NEEDS = Text(
     "packing and padding-free batches need a flash kernel (its variable-length interface), or "
     "samples attend to each other; the compute precision must be bf16 or fp16",
 )
+_NEEDS_OF_LLAMAFACTORY = Text(
+    "neat_packing 在 FA2 下按样本边界计算，在 SDPA 与 eager 下用 4D 掩码（更慢、更占显存）；"
+    "计算精度须为 bf16 或 fp16",
+    "neat_packing keeps samples apart by their bounds under FA2, and by a 4-D mask (slower, and "
+    "more memory) under SDPA and eager; the compute precision must be bf16 or fp16",
+)
 _NEEDS_PRECISION = Text("计算精度须为 bf16 或 fp16", "the compute precision must be bf16 or fp16")
 _DIFFUSION = frozenset({"videox_fun", "flow_factory"})
 _NO_ATTENTION = Text(
@@ -142,6 +148,8 @@ def flash_attention(run: Optional[Run], judged: Optional[Judgement] = None) -> F
     else:
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
     install, needs = _INSTALL[version], _NEEDS
+    if run is not None and run.framework == "llamafactory":
+        needs = _NEEDS_OF_LLAMAFACTORY
     packs = run is None or run.framework in _HF_INTEGRATION
     if run is not None and (not packs or run.value("algorithm") in _GENERATED):
         needs = _NEEDS_PRECISION
@@ -358,6 +366,16 @@ _UNSURE_LORA = Text(
     "much data as DDP); plain DDP will do where one GPU holds the model; adjust to the actual "
     "hardware",
 )
+_PURE = Text(
+    "本次运行用 pure_bf16（每参数 8 字节，模型状态约 {states:.0f} GiB），80 GiB 单卡放得下；"
+    "DeepSpeed 另存 FP32 主权重（每参数 16 字节），需要分片时改用 bf16: true 与 ZeRO-3；"
+    "需根据实际硬件调整",
+    "the run is in pure BF16 (8 bytes a parameter, about {states:.0f} GiB of states), which one "
+    "GPU of 80 GiB holds; DeepSpeed keeps FP32 master weights beside (16 bytes a parameter): "
+    "where the states must be split, write bf16: true with ZeRO-3; adjust to the actual hardware",
+)
+_PURE_BYTES = 8
+_ROOM_GIB = 72.0  # of 80 GiB, for the states alone
 _UNSURE_FULL = Text(
     "全参训练的模型状态为每参数 16 字节，通常需要 ZeRO-3 分片；需根据实际硬件调整",
     "full training holds 16 bytes of model states per parameter, which mostly calls for "
@@ -547,6 +565,9 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
     tuning = run.value("tuning")
     if tuning is None:
         return 2, False, _UNSURE, _OFFLOAD_UNSURE
+    is_pure = tuning == "full" and run.value("precision") == "pure-bf16"
+    if is_pure and states is not None and states <= _ROOM_GIB:
+        return 0, False, _PURE.fill(states=states), _NOTHING_SHARDED
     if tuning == "full":
         return 3, False, _UNSURE_FULL, _OFFLOAD_UNSURE
     return 2, False, _UNSURE_LORA, _OFFLOAD_UNSURE
@@ -586,7 +607,11 @@ def _states(run: Run, gpus: int, stage: int) -> Optional[float]:
         trained = lora_parameters(run.model, rank if isinstance(rank, int) else 8)
         if trained is None:
             trained = 0.005 * run.model.parameters
-    return model_states(run.model.parameters, gpus, stage, trained)
+    if stage == 0 and trained is None and run.value("precision") == "pure-bf16":
+        return run.model.parameters * _PURE_BYTES / GIB
+    bits = run.value("quantization_bits")
+    frozen = bits / 8 if isinstance(bits, int) and bits else 2.0
+    return model_states(run.model.parameters, gpus, stage, trained, frozen)
 
 
 def _table(run: Run) -> tuple[StateRow, ...]:

@@ -237,6 +237,7 @@ class _View(RunWords):
             "deepspeed_usage": lambda run: self.say(diffusion.deepspeed_usage(run)),
             "diffusion_of": lambda run: diffusion.facts(run, self.lang),
             "engine_title": capacity.title_of,
+            "held_of": self.held_of,
             "status_of": lambda item: self.say(_STATUS[item.status]),
             "points_of": points_of,
             "evidence_of": self.evidence_of,

@@ -133,11 +133,16 @@ class RunWords:
         name = code(run.model.name) if run.model.name else self.say(_UNKNOWN)
         return name + self.t(f"（{self.model_size(run)}）", f" ({self.model_size(run)})")
 
+    def held_of(self, run: Run) -> str:
+        """The release of the framework's source that the project holds."""
+        version = run.held.get(framework_of(run.framework).distribution, "")
+        words = self.t(f"（项目自带源码 {version}）", f" (the project's own source, {version})")
+        return words if version else ""
+
     def mode_of(self, run: Run) -> str:
         """How the run is started: the program and its sub-command."""
         if run.command is None:
-            unseen = self.t("（未见启动命令）", " (no launch command seen)")
-            return self.say(_KIND[run.kind]) + self._stage(run) + unseen
+            return self.say(_KIND[run.kind]) + self._stage(run, self._unseen(run))
         words = [word.text for word in run.command.words[:3]]
         if words[1:2] != ["-m"]:
             words = [word for word in words[:2] if not word.startswith("-")]
@@ -147,10 +152,19 @@ class RunWords:
         shown = code(" ".join(words)) if words else self.say(_KIND[run.kind])
         return shown + self._stage(run)
 
-    def _stage(self, run: Run) -> str:
+    def _unseen(self, run: Run) -> str:
+        """That no command names the run, and the one that starts others like it."""
+        if run.started_like is None:
+            return self.t("未见启动命令", "no launch command seen")
+        place = code(place_text(run.started_like, self.lang))
+        return self.t(f"由 {place} 启动", f"started by {place}")
+
+    def _stage(self, run: Run, unseen: str = "") -> str:
         """LlamaFactory's stage, which its command does not name."""
         stage = run.value("algorithm") if run.framework == "llamafactory" else None
-        return self.t(f"（stage：{stage}）", f" (stage: {stage})") if stage else ""
+        said = self.t(f"stage：{stage}", f"stage: {stage}") if stage else ""
+        within = self.t("，", "; ").join(part for part in (said, unseen) if part)
+        return self.t(f"（{within}）", f" ({within})") if within else ""
 
     def rlhf_of(self, run: Run) -> str:
         """The RLHF algorithm, or nothing for other runs."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from flake8_gpu_training.frameworks.accepted import CONFIG_FLAG
-from flake8_gpu_training.frameworks.at_hand import version_at_hand
-from flake8_gpu_training.frameworks.reading import NEWEST, version_of
+from flake8_gpu_training.frameworks.at_hand import lacks, version_at_hand
+from flake8_gpu_training.frameworks.llamafactory import release_of
+from flake8_gpu_training.frameworks.reading import NEWEST, parsed, version_of
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -33,9 +34,8 @@ _ARGUMENT = re.compile(r"    (?P<name>\w+)=(?:[^\n{]|\{[^{}]*\})*,.*\n")
 
 def in_release(run: Run, text: Text) -> Text:
     """A template as the releases that ``run`` pins take it."""
-    if run.framework == "llamafactory" and version_of(run, "llamafactory") < (0, 9, 3):
-        # The words of QuantizationMethod in hparams and extras/constants.py.
-        return Text(*(words.replace("_method: bnb", "_method: bitsandbytes") for words in text))
+    if run.framework == "llamafactory":
+        return Text(*(_for_llamafactory(run, words) for words in text))
     if run.framework == "swift" and run.versions.get("ms-swift"):
         return Text(*(_for_swift(run.versions["ms-swift"], words) for words in text))
     if run.framework == "vllm" and version_of(run, "vllm") < (0, 11):
@@ -59,6 +59,17 @@ def flags_in_release(run: Run, text: str) -> str:
         if not table.knows("sft", name, release) and table.knows("sft", former, release):
             text = re.sub(rf"--{name}\b", f"--{former}", text)
     return text
+
+
+def _for_llamafactory(run: Run, recipe: str) -> str:
+    """A recipe without what the release at hand lacks."""
+    release = release_of(run)
+    if release and parsed(release) < (0, 9, 3):
+        # The words of QuantizationMethod in hparams and extras/constants.py.
+        recipe = recipe.replace("_method: bnb", "_method: bitsandbytes")
+    return _LINE.sub(
+        lambda line: "" if lacks(run, "llamafactory", "train", line["name"]) else line[0], recipe
+    )
 
 
 def launched_in_release(run: Run, command: str) -> str:

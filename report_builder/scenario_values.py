@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from flake8_gpu_training.checks.compute import has_liger
+from flake8_gpu_training.checks.llamafactory_options import not_for_model
 from flake8_gpu_training.checks.packing import packs
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.language import Text
@@ -69,14 +70,19 @@ def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
 
 
 def without_refused(run: Run, text: Text) -> Text:
-    """The file of ms-swift without what it refuses, or has no effect, for the run's model."""
-    if run.framework != "swift":
-        return text
-    names = [] if packs(run) else ["packing"]
-    names += ["use_liger_kernel"] if not has_liger(run) else []
-    for name in names:
+    """The file without what is refused, or has no effect, for the run's model."""
+    for name in _refused(run):
         text = Text(*(re.sub(rf"(?m)^{name}: .*\n", "", words) for words in text))
     return text
+
+
+def _refused(run: Run) -> tuple[str, ...]:
+    if run.framework == "llamafactory":
+        return not_for_model(run)
+    if run.framework != "swift":
+        return ()
+    names = () if packs(run) else ("packing",)
+    return names if has_liger(run) else (*names, "use_liger_kernel")
 
 
 def _keeps(name: str, own: float, alike: Alike) -> bool:

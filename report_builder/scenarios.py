@@ -188,7 +188,7 @@ def _same_size(run: Run, billions: float) -> bool:
     small = billions <= 14
     if run.model.parameters is None:
         return small
-    least = 0.0 if small and run.framework == "swift" else 0.5
+    least = 0.0 if small and run.framework in ("swift", "llamafactory") else 0.5
     return least <= run.model.parameters / (billions * 1e9) <= 1.9
 
 
@@ -221,7 +221,7 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
         "source": _source(dataset),
         "output": _output(run, entry),
         "loader": loader_of(run),
-        "template": _chat_template(model, entry.template),
+        "template": (_own_template(run) if suits else "") or _chat_template(model, entry.template),
         "model_type": _line(run, "model_type") if suits else "",
         "rewards": _rewards(run),
         "micro": "1",
@@ -269,6 +269,14 @@ def _output(run: Optional[Run], entry: Entry) -> str:
     if run.framework == "flow_factory":  # names a folder for each run in it
         return own
     return f"{own.rstrip('/')}-{Path(entry.files[0][1]).stem}"
+
+
+def _own_template(run: Optional[Run]) -> str:
+    """LLaMA-Factory's chat template that the run names, which its own copy may have alone."""
+    setting = run.settings.get("template") if run is not None else None
+    if run is None or run.framework != "llamafactory" or setting is None or not setting.known:
+        return ""
+    return setting.value if _is_plain(setting.value) else ""
 
 
 def _folder_and_list(run: Run) -> Optional[tuple[str, str]]:

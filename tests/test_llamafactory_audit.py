@@ -378,3 +378,54 @@ def test_the_template_tells_the_kind_of_a_model_that_no_name_does(
     files = by_recipe(Case("", ON, settings))
     assert runs_of(tmp_path / "run", files)[0].model.kind == kind
     assert said_of(tmp_path, files)["liger-kernel"][0] is liger
+
+
+@pytest.mark.parametrize(
+    ("model", "release", "status"),
+    [
+        ("Qwen/Qwen3-8B", "0.9.3", Status.RECOMMENDED),
+        ("Qwen/Qwen3-8B", "0.9.2", NA),
+        ("Qwen/Qwen2.5-7B-Instruct", "0.9.0", Status.RECOMMENDED),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "0.9.1", NA),
+        ("Qwen/Qwen3.5-2B", "0.9.5", Status.RECOMMENDED),
+        ("Qwen/Qwen3.5-2B", "0.9.4", NA),
+        ("Qwen/Qwen3-VL-8B-Instruct", "", NA),  # Liger has it, LLaMA-Factory does not ask
+        ("Qwen/Qwen3.5-35B-A3B", "", NA),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "", Status.RECOMMENDED),
+    ],
+)
+def test_liger_for_the_models_that_the_release_patches(
+    model: str, release: str, status: Status, tmp_path: Path
+) -> None:
+    files = dict(by_recipe(Case("", ON, {"model_name_or_path": model})))
+    if release:
+        files["requirements.txt"] = f"llamafactory=={release}\n"
+    assert said_of(tmp_path, files)["liger-kernel"][0] is status
+
+
+UNNAMED = 'llamafactory-cli train "$CONFIG"\n'
+BY_ACCELERATE = "accelerate launch --config_file $FSDP src/train.py $CONFIG\n"
+
+
+@pytest.mark.parametrize(
+    ("script_text", "status"),
+    [
+        (f"CONFIG=$1\n{UNNAMED}", OFF),
+        (f"CONFIG=$1\n{UNNAMED}{BY_ACCELERATE}", Status.UNKNOWN),
+        ("llamafactory-cli train other.yaml\n", Status.UNKNOWN),
+    ],
+)
+def test_recipes_that_no_command_names_are_started_as_the_project_starts_such(
+    script_text: str, status: Status, tmp_path: Path
+) -> None:
+    body = recipe(settings_of(Case("", ON)))
+    files = {"configs/sft.yaml": body, "other.yaml": body, "run.sh": script_text}
+    run = next(r for r in runs_of(tmp_path, files) if r.location.path == "configs/sft.yaml")
+    scored = score(AUDIT, judge(run, all_checks()))
+    assert items_of(scored)["fsdp"].status is status
+    assert (run.started_like is not None) is (status is OFF)
+
+
+def test_an_optimizer_of_a_forks_own_is_named(tmp_path: Path) -> None:
+    found = said_of(tmp_path, by_recipe(Case("", ON, {"use_fisher": True})))
+    assert found["fused-adam"][1] == "optimizer: not known: `use_fisher=true` (sft.yaml:7)"

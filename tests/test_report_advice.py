@@ -380,3 +380,23 @@ def test_samples_that_are_generated_are_not_packed() -> None:
     sampled = replace(run, profile={**run.profile, "algorithm": Setting("algorithm", "grpo", AT)})
     assert "padding-free" in flash_attention(run).needs.en
     assert "padding-free" not in flash_attention(sampled).needs.en
+
+
+def test_states_are_counted_as_the_run_keeps_them() -> None:
+    half = deepspeed(run_of(tuning="lora")).table[0].stages[0]
+    quantized = deepspeed(run_of(tuning="lora", quantization_bits=4)).table[0].stages[0]
+    frozen = 7615616512 * 2 / 1024**3
+    assert half - quantized == pytest.approx(frozen * 3 / 4)
+    pure = deepspeed(run_of(tuning="full", precision="pure-bf16"))
+    mixed = deepspeed(run_of(tuning="full", precision="bf16"))
+    assert mixed.table[0].stages[0] == pytest.approx(2 * pure.table[0].stages[0])
+    assert mixed.table[0].stages[3] == pure.table[0].stages[3]  # with FP32 masters again
+    assert (mixed.stage, pure.stage) == (3, 0)
+    assert "pure_bf16" in pure.reason.zh
+    large = run_of("Qwen/Qwen2.5-72B-Instruct", tuning="full", precision="pure-bf16")
+    assert deepspeed(large).stage == 3
+
+
+def test_packing_of_llamafactory_does_not_need_a_flash_kernel() -> None:
+    assert "4-D mask" in flash_attention(run_of(framework="llamafactory")).needs.en
+    assert "padding-free" in flash_attention(run_of()).needs.en

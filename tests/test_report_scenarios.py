@@ -529,3 +529,35 @@ def test_a_title_names_no_kernels_that_the_model_has_not() -> None:
     assert "Liger" not in full.zh
     known = [s.title.en for s in scenarios(of_model("Qwen/Qwen3-8B", 8), "swift")]
     assert any(title.endswith("and Liger Kernel on 8×80 GB") for title in known)
+
+
+def recipe_for(name: str, template: str, **practices: Any) -> Any:
+    """LLaMA-Factory's nearest template, for a run that names its own chat template."""
+    run = run_of(name, tuning="lora", **practices)
+    settings = {"template": Setting("template", template, AT)}
+    run = replace(run, framework="llamafactory", settings=settings)
+    return yaml.safe_load(scenarios(run, "llamafactory")[0].files[0].text.en)
+
+
+def test_a_recipe_of_llamafactory_is_for_the_runs_own_model() -> None:
+    own = recipe_for("meta-llama/Llama-3.1-8B", "tulu_v3")
+    assert (own["template"], own["neat_packing"]) == ("tulu_v3", True)
+    small = recipe_for("Qwen/Qwen3-0.6B", "qwen3")  # what is smaller fits as well
+    assert (small["model_name_or_path"], small["template"]) == ("Qwen/Qwen3-0.6B", "qwen3")
+    large = recipe_for("Qwen/Qwen2.5-32B-Instruct", "qwen")
+    assert large["model_name_or_path"] != "Qwen/Qwen2.5-32B-Instruct"
+    recurrent = recipe_for("Qwen/Qwen3.5-2B", "qwen3_5_nothink")
+    assert {"packing", "neat_packing"}.isdisjoint(recurrent)
+    assert recurrent["enable_liger_kernel"] is True
+    assert "enable_liger_kernel" not in recipe_for("Qwen/Qwen3-VL-8B-Instruct", "qwen3_vl")
+
+
+def test_a_recipe_has_no_parameter_that_the_release_lacks() -> None:
+    settings = {"template": Setting("template", "qwen", AT)}
+    run = replace(run_of(tuning="lora"), framework="llamafactory", settings=settings)
+    name = "llamafactory"
+    old = replace(run, held={name: "0.8.3"}, unreleased=frozenset((name,)))
+    for one, lacks in ((run, False), (old, True)):
+        found = yaml.safe_load(scenarios(one, "llamafactory")[0].files[0].text.en)
+        assert ("enable_liger_kernel" not in found) is lacks
+        assert found["neat_packing"] is True

@@ -7,6 +7,8 @@ from typing import Optional
 
 from flake8_gpu_training.checks._scale import is_cuda, is_ray, ranks, spreads_layers, text
 from flake8_gpu_training.checks._settings import task
+from flake8_gpu_training.frameworks.llamafactory import release_of
+from flake8_gpu_training.frameworks.reading import NEWEST, parsed
 from flake8_gpu_training.runs.model import Run
 
 # Families behind MODEL_TYPE_TO_APPLY_LIGER_FN of liger-kernel 0.8.5, by how their
@@ -34,6 +36,27 @@ _WITHOUT_LIGER = re.compile(
     r"granite.*-a\d+|bitnet"
 )
 
+# LLaMA-Factory names the types that it patches itself (model/model_utils/liger_kernel.py of 0.9.0
+# to 0.9.6.dev0): the first release that has them, where that is not the switch's own; the first
+# match counts.
+_OF_LLAMAFACTORY = tuple(
+    (re.compile(rf"(?i){pattern}"), since)
+    for pattern, since in (
+        (r"deepseek-r1-distill", ()),
+        (r"qwen-?3\.5-\d+b-a\d", (0, 9, 6)),
+        (
+            r"qwen-?3-vl|llama-?4|deepseek-(?:v[23]|r1)|gemma-?4|olmo-?3|glm-4\.5v|smollm3|"
+            r"exaone|falcon-h1|internvl",
+            NEWEST,
+        ),
+        (r"qwen-?3(?:\.5|-next)", (0, 9, 5)),
+        (r"gpt-oss|glm-4\.1v", (0, 9, 4)),
+        (r"gemma-?3|glm-4|granite|llava|pixtral|olmo-?2|paligemma|qwen-?3", (0, 9, 3)),
+        (r"qwen-?2\.5-vl|llama-?3\.2-\d+b-vision", (0, 9, 2)),
+        (r"qwen-?2-vl|qvq", (0, 9, 1)),
+    )
+)
+
 
 _NOT_WITH_UNSLOTH = (
     "init_weights",
@@ -52,8 +75,15 @@ def liger_supports(run: Run) -> Optional[bool]:
     if not name:
         return None
     knows = _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name)
+    if knows and run.framework == "llamafactory":
+        knows = _is_patched_by_llamafactory(run, name)
     # A family stands for checkpoints of several architectures: llama for those of Yi too.
     return knows or (None if run.model.family and not run.model.parameters else False)
+
+
+def _is_patched_by_llamafactory(run: Run, name: str) -> bool:
+    since = next((first for pattern, first in _OF_LLAMAFACTORY if pattern.search(name)), ())
+    return parsed(run.held.get("llamafactory", "") or release_of(run)) >= since != NEWEST
 
 
 def trains_head(run: Run) -> bool:

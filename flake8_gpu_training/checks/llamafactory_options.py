@@ -18,11 +18,13 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._kernels import liger_supports
 from flake8_gpu_training.checks._llamafactory import OLDER, source_of
 from flake8_gpu_training.checks._scale import (
     architecture,
     gpus,
     is_cuda,
+    is_recurrent,
     number,
     text,
 )
@@ -117,6 +119,12 @@ def _tunes(run: Run, *names: str) -> bool:
 
 def _is_sft(run: Run) -> bool:
     return algorithm(run) == "sft"
+
+
+def not_for_model(run: Run) -> tuple[str, ...]:
+    """Parameters with which the run's model does not train, or not as it should."""
+    packed = ("packing", "neat_packing") if is_recurrent(run) else ()
+    return packed if liger_supports(run) is not False else (*packed, "enable_liger_kernel")
 
 
 # --- GPU110, GPU111: FSDP with QLoRA, Ray ---

@@ -350,8 +350,9 @@ def _fsdp(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setting]:
         for name, value in launched.items()
         if name in ("fsdp", "fsdp_version", "fsdp_offload", "overlap_comm")
     }
+    is_seen = run.command is not None and not is_launch_unread(run)
     by_ray = run.command is None and find(run, "ray_num_workers") is not None
-    if not found and (by_ray or (run.command is not None and not is_launch_unread(run))):
+    if not found and (is_seen or by_ray or run.started_like is not None):
         found.update(by_default(run, "fsdp", "none", f"{_HF}: fsdp is off"))
     return found
 
@@ -389,7 +390,7 @@ def _optimizer(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
     own = _own_switch(run)
     if own is not None:
         reason = f"{own.name} is no parameter of any release: it may bring an optimizer"
-        return {"optimizer": unknown("optimizer", reason, at=own.location)}
+        return {"optimizer": practice("optimizer", Unknown(reason), own)}
     setting = find(run, "optim")
     if setting is not None:
         value = setting.value.lower() if isinstance(setting.value, str) else setting.value

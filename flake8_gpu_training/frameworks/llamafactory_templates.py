@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -46,6 +47,6 @@ def formatted(model: Model, settings: Mapping[str, Setting]) -> Model:
     if name not in _MULTIMODAL and name not in _TEXT:
         return model
     kind = "MLLM" if name in _MULTIMODAL else "LLM"
-    family = name.removesuffix("_nothink").replace("_", "-")
+    family = re.sub(r"(?<=\d)_(?=\d)", ".", name.removesuffix("_nothink")).replace("_", "-")
     location = model.location or written.location
     return replace(model, kind=kind, is_hf_family=True, family=family, location=location)

@@ -24,7 +24,7 @@ from flake8_gpu_training.facts import (
 )
 from flake8_gpu_training.garbage import seldom_collected
 from flake8_gpu_training.project import Project
-from flake8_gpu_training.runs.assembly import Assembly, Origins
+from flake8_gpu_training.runs.assembly import Assembly, Origins, with_profile
 from flake8_gpu_training.runs.configs import Recognised, recognise
 from flake8_gpu_training.runs.environments import Environments
 from flake8_gpu_training.runs.launchers import Launch, read_launch
@@ -138,7 +138,9 @@ class _Finder:
 
     def find(self, launch_command: Optional[str]) -> tuple[Run, ...]:
         runs = self._command_runs()
-        runs += self._document_runs({path for run in runs for path in run.files})
+        described = self._document_runs({path for run in runs for path in run.files})
+        others = any(map(_starts_by_accelerate, (found.command for found in self.commands)))
+        runs += described if others else _started_like(described, runs)
         runs += self._python_runs({path for run in runs for path in run.files})
         if not any(run.kind is RunKind.TRAIN for run in runs):
             runs += self._unrecognised()
@@ -548,3 +550,36 @@ def _live(script: ScriptFile, called: Set[Location], read: Set[Location]) -> Ite
         elsewhere = command.location.path == script.path and command.location in called
         if not elsewhere and (is_library or not command.uncalled):
             yield command
+
+
+_ENTRY = re.compile(r"(?:^|/)src/train(?:_bash)?\.py$")
+"""LLaMA-Factory's script for launchers of others."""
+
+
+def _starts_by_accelerate(command: Command) -> bool:
+    """Whether a recipe that is not named is given to LLaMA-Factory's script by accelerate."""
+    words = [word.text for word in command.words]
+    at = next((n for n, word in enumerate(words) if _ENTRY.search(word)), None)
+    if not words or words[0] != "accelerate" or at is None:
+        return False
+    return not any(word.endswith((".yaml", ".yml", ".json")) for word in words[at + 1 :])
+
+
+def _started_like(described: list[Run], commanded: list[Run]) -> list[Run]:
+    """Recipes of LLaMA-Factory in a project that starts recipes which it does not name, by
+    ``llamafactory-cli`` alone."""
+    ours = [
+        run
+        for run in commanded
+        if run.framework == "llamafactory" and run.kind is RunKind.TRAIN and run.command is not None
+    ]
+    unnamed = [run for run in ours if run.is_open or not run.model.name]
+    if not unnamed or any(run.launcher.name != "llamafactory" for run in unnamed):
+        return described
+    at = unnamed[0].location
+    return [
+        with_profile(dataclasses.replace(run, started_like=at))
+        if run.framework == "llamafactory" and run.command is None
+        else run
+        for run in described
+    ]

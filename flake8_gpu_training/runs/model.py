@@ -315,6 +315,9 @@ class Run:
     refused: tuple[RefusedWord, ...] = ()
     """Words of the command at which the script's own parser stops."""
     mounts: tuple[Mount, ...] = ()
+    started_like: Optional[Location] = None
+    """The command that starts files like the run's, when none names it: all of its framework's
+    launches are alike."""
     is_open: bool = False
     handed_over: Optional[Location] = None
     """Where the model goes through code that is out of sight: it may come back sharded, cast,

@@ -92,8 +92,8 @@ LLAMAFACTORY = (
             advises=("unsloth",),
         ),
         branch(
-            "全参或多卡？ → enable_liger_kernel: true",
-            "full or many GPUs? → enable_liger_kernel: true",
+            "全参、多卡，或不用 Unsloth？ → enable_liger_kernel: true",
+            "full, many GPUs, or no Unsloth? → enable_liger_kernel: true",
             advises=("liger-kernel",),
         ),
         branch(
