@@ -436,3 +436,26 @@ def test_a_class_of_trl_beyond_its_usual_ones_extends_the_trainers(tmp_path: Pat
     (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": command, "requirements.txt": NEW})
     assert run.value("algorithm") == "distillation"
     assert run.value("precision") == "bf16"
+
+
+READ = """\
+from trl import SFTConfig, SFTTrainer, ModelConfig, TrlParser
+
+args, model_args = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+SFTTrainer(model=model_args.model_name_or_path, args=args).train()
+"""
+
+
+@pytest.mark.parametrize("command", ["accelerate launch train.py", "trl sft"])
+@pytest.mark.parametrize(("release", "refused"), [("0.15.2", False), ("0.24.0", True)])
+def test_old_releases_of_trl_drop_keys_that_they_do_not_know(
+    tmp_path: Path, command: str, release: str, refused: bool
+) -> None:
+    files = {
+        "train.py": READ,
+        "config.yaml": "model_name_or_path: Qwen/Qwen3-8B\noutput_dir: out\nsystem_promt: x\n",
+        "run.sh": f"{command} --config config.yaml\n",
+        "requirements.txt": f"trl=={release}\n",
+    }
+    found = findings(runs_of(tmp_path, files)[:1], "GPU005")
+    assert bool(found) is refused

@@ -31,6 +31,7 @@ from flake8_gpu_training.frameworks.accepted import (
     launched,
     parsed_by,
 )
+from flake8_gpu_training.frameworks.own_parsers import ignores_keys
 from flake8_gpu_training.frameworks.refusals.base import Options
 from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.frameworks.torch_calls import positions as positions_of_torch
@@ -189,6 +190,8 @@ def _uses(run: Run) -> Iterator[Use]:
         given = _by_parameter(run.settings, accepted, as_flags)
         written = _given(run, settings)
         written = _as_flags(written) if as_flags else written
+        if accepted.parts[0].distribution == "trl" and ignores_keys(run):
+            written = (one for one in written if not one.is_key)
         if run.framework in _SERVERS:
             written = (one for one in written if one.is_flag or one.is_key)  # no -tp
         yield Use(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from flake8_gpu_training.facts import Call, ClassDef, PythonFile
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.runs.model import Run
 
 _PARSERS = ("HfArgumentParser", "TrlParser")
@@ -61,8 +62,17 @@ def own_parser(run: Run) -> Optional[OwnParser]:
         frozenset(names),
         tuple(dict.fromkeys(groups)),
         _is_strict(file, *_OF_FLAGS) and not any(c.method in _OTHER for c in file.calls),
-        _is_strict(file, *_OF_FILES),
+        _is_strict(file, *_OF_FILES) and not (call.method == "TrlParser" and ignores_keys(run)),
     )
+
+
+_REFUSES_KEYS = (0, 19)
+
+
+def ignores_keys(run: Run) -> bool:
+    """Whether TRL's parser drops keys of a file that it does not know: it did before 0.19.1 (trl
+    0.18.2 and 0.19.1 scripts/utils.py, TrlParser.parse_args_and_config)."""
+    return version_at_hand(run, "trl") < _REFUSES_KEYS
 
 
 _OF_FLAGS = ("parse_args_into_dataclasses", "parse_args_and_config")
