@@ -327,6 +327,8 @@ CASES = (
     Case("device-map", ON, {"model": QWEN_72B, "device_map": "auto"}, TWO),
     Case("device-map", ON, {"model": QWEN_72B}, TWO),
     Case("device-map", PARTLY, {}, TWO),
+    Case("device-map", ON, {"model": EXPERTS}, TWO),
+    Case("device-map", PARTLY, {"model": EXPERTS}, TWO, ("gres=gpu:a100-80g:2",)),
     Case("device-map", PARTLY, {}, "NPROC_PER_NODE=2 CUDA_VISIBLE_DEVICES=0,1,2,3 "),
     Case("device-map", NA, {}, EIGHT),
     Case("device-map", NA),

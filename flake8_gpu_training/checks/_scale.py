@@ -193,6 +193,16 @@ def outgrows_gpu(run: Run) -> Optional[bool]:
     return states > (memory_gib(run) or ASSUMED_MEMORY_GIB)
 
 
+SMALL_MEMORY_GIB = 24.0
+"""What a GPU that is not named has at least, where something rests on a model fitting it."""
+
+
+def fits_each(run: Run) -> bool:
+    """Whether unsharded model states surely leave each GPU a fifth of its memory."""
+    states = states_gib(run)
+    return states is not None and states <= 0.8 * (memory_gib(run) or SMALL_MEMORY_GIB)
+
+
 _OF_NPUS = re.compile(r"(?i)(?:^|/)(?:ascend|npu)|[_.-](?:ascend|npus?)(?=[_./-]|$)")
 """A folder or file for NPUs: ``examples/ascend/``, ``lora_sft_bnb_npu.yaml``."""
 

@@ -19,9 +19,9 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._programs import first_call, imports
 from flake8_gpu_training.checks._scale import (
+    fits_each,
     gpus,
     is_ray,
-    memory_gib,
     number,
     outgrows_gpu,
     ranks,
@@ -138,8 +138,8 @@ def _spread_by_swift(run: Run, count: int) -> Optional[Judgement]:
     if text(run, "device_map") in (None, "none") and _is_refused(run):
         return None  # GPU022 says it
     states = states_gib(run)
-    room = memory_gib(run) or _SMALL_MEMORY_GIB
-    if text(run, "device_map") not in (None, "none") or states is None or states > 0.8 * room:
+    spread = text(run, "device_map") not in (None, "none")
+    if spread or states is None or not fits_each(run):
         return None
     return advise(
         run,
@@ -163,9 +163,6 @@ def _is_refused(run: Run) -> bool:
     if (number(run, "zero_stage") or 0) >= 1 or text(run, "fsdp") not in (None, "none"):
         return True
     return run.value("liger_kernel") is True
-
-
-_SMALL_MEMORY_GIB = 24.0  # judged by where the GPU is not known: the smallest usual for this
 
 
 @of_training()

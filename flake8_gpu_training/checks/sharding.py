@@ -21,6 +21,7 @@ from flake8_gpu_training.checks._llamafactory import without_megatron_core
 from flake8_gpu_training.checks._scale import (
     ASSUMED_MEMORY_GIB,
     data_ranks,
+    fits_each,
     is_ray,
     memory_gib,
     nodes,
@@ -226,7 +227,7 @@ def _layers_spread(run: Run) -> Judgement:
     """Layers spread over GPUs by device_map: one GPU computes at a time."""
     setting = run.practice("device_map")
     shown = setting if setting.known else run.launcher.processes
-    if (run.hardware.gpus or 1) <= 1 or outgrows_gpu(run) is not False:
+    if (run.hardware.gpus or 1) <= 1 or not fits_each(run):
         return on(shown, "device-map")
     answer = _advise_ranks(run, setting)
     # One process by mistake is what GPU101 reports.
