@@ -88,6 +88,7 @@ _LACKING = {
     ),
 }
 _UNKNOWN = Text("未知", "unknown")
+_LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed"})
 _ADJUST = Text("需根据实际硬件调整", "adjust to the actual hardware")
 
 
@@ -147,7 +148,11 @@ class RunWords:
         if words[1:2] != ["-m"]:
             words = [word for word in words[:2] if not word.startswith("-")]
         words = [_near(word, run) for word in words]
-        if len(words) == 1 and run.python and words[0] not in ("llamafactory-cli", "swift"):
+        if (
+            run.launcher.name in _LAUNCHERS
+            and run.python
+            and words[-1] in (run.launcher.name, "launch")
+        ):
             words.append(run.python[0].path)  # behind the launcher's own flags
         shown = code(" ".join(words)) if words else self.say(_KIND[run.kind])
         return shown + self._stage(run)

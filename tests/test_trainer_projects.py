@@ -398,9 +398,19 @@ def test_old_releases_of_deepspeed_overlap_nothing_at_stage_1(
     assert status(run, "GPU402") is expected
 
 
-def test_a_launcher_is_shown_with_its_program(tmp_path: Path) -> None:
-    (run,) = _plain(tmp_path)
-    assert RunWords("en").mode_of(run) == "`torchrun train.py`"
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("torchrun --nproc_per_node 8 train.py", "`torchrun train.py`"),
+        ("accelerate launch --num_processes 8 train.py", "`accelerate launch train.py`"),
+        ("deepspeed --num_gpus 8 train.py", "`deepspeed train.py`"),
+        ("python train.py", "`python train.py`"),
+    ],
+)
+def test_a_launcher_is_shown_with_its_program(tmp_path: Path, command: str, shown: str) -> None:
+    code = PLAIN.format(asked="self.training", count="4", read="")
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": f"{command}\n"})
+    assert RunWords("en").mode_of(run) == shown
 
 
 PARSED = """\

@@ -431,7 +431,7 @@ def _setting_prefetch(run: Run) -> Judgement:
     if not workers.known:
         return cannot_tell(workers)
     if number(run, "dataloader_workers") == 0:
-        return _no_prefetch_without_workers()
+        return _no_prefetch_without_workers(run)
     factor = number(run, "prefetch_factor")
     if factor is None:
         return on("prefetch_factor=2 (PyTorch's default with workers)")
@@ -447,8 +447,11 @@ def _setting_prefetch(run: Run) -> Judgement:
     )
 
 
-def _no_prefetch_without_workers() -> Judgement:
-    """Workers, which GPU501 advises, prefetch by themselves: it is told once."""
+def _no_prefetch_without_workers(run: Run) -> Judgement:
+    """Workers, which GPU501 advises unless the run makes its samples, prefetch by themselves: it
+    is told once."""
+    if algorithm(run) in ROLLOUT:
+        return off(Text("没有加载进程，无法预取", "no workers: nothing is prefetched"))
     return off(
         Text("没有加载进程，无法预取（见 GPU501）", "no workers: nothing is prefetched (GPU501)")
     )
@@ -459,7 +462,7 @@ def _loader_prefetch(run: Run, loader: Loader) -> Judgement:
     if not known(workers) or not known(factor):
         return cannot_tell(Text("由程序计算", "computed by the program"))
     if workers == 0:
-        return _no_prefetch_without_workers()
+        return _no_prefetch_without_workers(run)
     if factor is None or factor >= 2:
         return _loader_on(loader, "prefetch_factor")
     return _advise_loader(
