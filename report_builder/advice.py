@@ -115,8 +115,9 @@ _NEEDS = Text(
 _NEEDS_OF_LLAMAFACTORY = Text(
     "neat_packing 在 FA2 下按样本边界计算，在 SDPA 与 eager 下用 4D 掩码（更慢、更占显存）；"
     "计算精度须为 bf16 或 fp16",
-    "neat_packing keeps samples apart by their bounds under FA2, and by a 4-D mask (slower, and "
-    "more memory) under SDPA and eager; the compute precision must be bf16 or fp16",
+    "packed samples are kept apart (neat_packing) by their bounds under FA2, and by a 4-D mask, "
+    "which takes more time and memory, under SDPA and eager; the compute precision must be bf16 "
+    "or fp16",
 )
 _NEEDS_PRECISION = Text("计算精度须为 bf16 或 fp16", "the compute precision must be bf16 or fp16")
 _DIFFUSION = frozenset({"videox_fun", "flow_factory"})

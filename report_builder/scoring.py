@@ -189,7 +189,7 @@ def _instead(item: Item, judgement: Judgement, status: Status) -> Text:
     if item.group or shown is None or status is not Status.DISABLED:
         return Text("", "")
     said = shown.said or Text(shown.text, shown.text)
-    return Text(f"未启用（现为：{said.zh}）", f"off (instead: {said.en})")
+    return Text(f"现为：{said.zh}", f"instead: {said.en}")
 
 
 def _places(judgement: Judgement) -> tuple[Location, ...]:

@@ -73,12 +73,12 @@ def lean_optimizer(run: Run) -> Judgement:
         return on(run.practice("optimizer"), variant)
     if not run.practice("tuning").known:
         return cannot_tell(run.practice("tuning"))
-    answer = off(Text("未使用；可选", "off; optional"))
+    answer = off(Text("可选", "optional"))
     if text(run, "tuning") == "full":
         answer = off(
             Text(
-                "未使用；全参训练显存不足时可选",
-                "off; an option for full tuning that is short of memory",
+                "可选：全参训练显存不足时使用",
+                "optional, for full tuning that is short of memory",
             )
         )
     for name, switch in SWITCHES.items():
