@@ -469,3 +469,18 @@ def test_old_releases_of_trl_drop_keys_that_they_do_not_know(
     }
     found = findings(runs_of(tmp_path, files)[:1], "GPU005")
     assert bool(found) is refused
+
+
+def test_a_script_that_trains_by_shared_code_is_named_itself(tmp_path: Path) -> None:
+    script = (
+        "import torch\nfrom misc import Scaler\n\nif __name__ == '__main__':\n"
+        "    scaler = Scaler()\n    for x in data:\n        scaler(model(x))\n"
+    )
+    files = {
+        "misc.py": "import torch\n\n\nclass Scaler:\n    def __call__(self, loss):\n"
+        "        loss.backward()\n",
+        "pretrain.py": script,
+        "finetune.py": script,
+    }
+    found = {run.id for run in runs_of(tmp_path, files)}
+    assert found == {"pretrain.py:1", "finetune.py:1"}

@@ -409,7 +409,9 @@ def _loop_entries(program: Program) -> Iterator[Entry]:
     for call in program.calls():
         is_step = call.method in _BACKWARD and "." in call.name
         if is_step or call.name == "deepspeed.initialize":
-            yield Entry(framework, RunKind.TRAIN, call.location)
+            own, at = program.script.path, call.location
+            # What several scripts share names none of them.
+            yield Entry(framework, RunKind.TRAIN, at if at.path == own else Location(own, 1))
             return
 
 
