@@ -111,6 +111,8 @@ def for_run(run: Run, text: str) -> Optional[tuple[str, tuple[str, ...]]]:
     if own.flags.get("dataloader_num_workers", ("0",)) != ("0",):
         tuned.pop("dataloader_num_workers", None)
     kept = {name: values for name, values in own.flags.items() if name not in _OF_LAUNCHER}
+    if is_small(run) and "output_dir" in tuned:
+        tuned["output_dir"] = tuple(name_of(run, folder) for folder in tuned["output_dir"])
     head = template.head
     gpus = run.hardware.gpus_per_node or run.launcher.world_size
     if gpus is not None and gpus > 1:

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import pytest
 import yaml
 
+from flake8_gpu_training.checks.base import Evidence
 from flake8_gpu_training.facts import Location, Origin, Setting
 from flake8_gpu_training.runs.model import Model, Place, PlaceKind, Run, RunKind
 from report_builder import diffusion
@@ -71,3 +72,18 @@ def test_flow_factory_keeps_what_the_run_says_of_its_data() -> None:
         "force_reprocess": False,
         "sampler_type": "auto",
     }
+
+
+@pytest.mark.parametrize(
+    ("origin", "at", "said"),
+    [
+        (Origin.DEFAULT, AT, "low_vram False unless set"),
+        (Origin.FLAG, AT, None),
+        (Origin.DEFAULT, None, None),
+    ],
+)
+def test_a_default_of_the_scripts_parser_is_not_shown_as_given(
+    origin: Origin, at: Optional[Location], said: Optional[str]
+) -> None:
+    shown = Evidence.of(Setting("low_vram", False, at, origin)).said
+    assert (shown.en if shown is not None else None) == said

@@ -43,11 +43,12 @@ CONTROL = "models/Wan2.1-Fun-14B-Control"
 
 
 def program(*more: str, switches: Sequence[str] = _SWITCHES) -> str:
-    lines = ["import argparse", "parser = argparse.ArgumentParser()"]
+    lines = ["parser = argparse.ArgumentParser()"]
     lines += [f'parser.add_argument("--{name}")' for name in _OPTIONS]
     lines += [f'parser.add_argument("--{name}", action="store_true")' for name in switches]
     lines += [f'parser.add_argument("--{name}", nargs="+", type=int)' for name in more]
-    return "\n".join([*lines, "args = parser.parse_args()", ""])
+    body = "".join(f"    {line}\n" for line in [*lines, "return parser.parse_args()"])
+    return f"import argparse\n\n\ndef parse_args():\n{body}\n\nargs = parse_args()\n"
 
 
 def offered(
@@ -131,6 +132,7 @@ def test_a_model_that_needs_no_sharding_gets_none(tmp_path: Path) -> None:
     assert "fsdp" not in text.split("scripts/")[0]
     assert "--num_processes 8" in text
     assert nearest[0].launch == "bash train_full.sh"
+    assert '--output_dir="out/control-train_full"' in text
 
 
 def test_a_control_model_is_not_put_into_a_template_for_inpainting(tmp_path: Path) -> None:

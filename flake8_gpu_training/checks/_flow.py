@@ -347,8 +347,8 @@ def targets(run: Run) -> Judgement:
 _FEW, _ENOUGH = 1, 4
 _BY_ADVANTAGES = ("grpo", "grpo-guard", "nft", "awm", "dgpo", "dpo", "crd")
 OTHER_TRAINER = Text(
-    "不是 Flow-Factory 自带的训练器，未必按组内优势学习",
-    "not one of Flow-Factory's trainers: it may not learn from advantages within a group",
+    "不是 Flow-Factory 自带的训练器，学习方式未知",
+    "not one of Flow-Factory's trainers: how it learns is not known",
 )
 
 

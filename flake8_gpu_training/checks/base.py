@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from flake8_gpu_training.facts import Location, Setting
+from flake8_gpu_training.facts import Location, Origin, Setting
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -49,7 +49,11 @@ class Evidence:
     @classmethod
     def of(cls, setting: Setting) -> Evidence:
         """Evidence that a setting gives."""
-        return cls(setting.note or setting.written, setting.location)
+        said = None
+        if setting.origin is Origin.DEFAULT and setting.location is not None and not setting.note:
+            written = setting.written  # in a program's parser, where nobody gave it to the run
+            said = Text(f"未设置时 {written}", written.replace("=", " ", 1) + " unless set")
+        return cls(setting.note or setting.written, setting.location, said)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.facts import Origin, Setting, known
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
@@ -205,12 +205,12 @@ def _tuning(run: Run) -> dict[str, Setting]:
     rank = find(run, "rank")
     if "lora" in entry or is_true(find(run, "use_peft_lora")):
         note = entry or "use_peft_lora"
-        found = {"tuning": Setting("tuning", "lora", run.location, note=note)}
+        found = {"tuning": Setting("tuning", "lora", run.location, Origin.DERIVED, note)}
         if rank is not None and number(rank.value):
             found["lora_rank"] = practice("lora_rank", rank.value, rank)
         return found
     if entry.startswith("train"):
-        return {"tuning": Setting("tuning", "full", run.location, note=entry)}
+        return {"tuning": Setting("tuning", "full", run.location, Origin.DERIVED, entry)}
     return {}
 
 
