@@ -173,7 +173,7 @@ def _average_device(run: Run) -> Judgement:
         return cannot_tell(option(run, "train.ema_decay"))
     if not kept:
         return cannot_apply(NO_AVERAGE)
-    return _moved(run, "train.ema_device", Text("EMA 权重", "the average"))
+    return _moved(run, "train.ema_device", Text("EMA 权重", "the EMA copy"))
 
 
 _ALWAYS = ("dpo", "dgpo")
