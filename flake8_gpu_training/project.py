@@ -51,6 +51,7 @@ CONFIG_KINDS = frozenset({FileKind.YAML, FileKind.JSON, FileKind.TOML})
 PYTHON_KINDS = frozenset({FileKind.PYTHON, FileKind.NOTEBOOK})
 
 MAX_FILES = 200_000
+NOT_THERE = "not a file of the project"
 ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
 """Files and folders that stand at the root of a project."""
 MAX_BYTES: Mapping[FileKind, int] = {
@@ -474,7 +475,7 @@ class Project:
         limit = MAX_BYTES.get(kind, 0)
         try:
             if not _is_inside(full, self.root) or not full.is_file():
-                return Problem(ProblemKind.UNREADABLE, "not a file of the project", Location(path))
+                return Problem(ProblemKind.UNREADABLE, NOT_THERE, Location(path))
             with full.open("rb") as file:
                 data = file.read(limit + 1)
         except (OSError, ValueError) as error:

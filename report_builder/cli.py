@@ -139,13 +139,15 @@ def _run(arguments: argparse.Namespace) -> int:
     _check_writable(folder)
     options = _options(arguments, root, folder)
     from report_builder.files import OutputError, write_all
+    from report_builder.launched import is_absent
     from report_builder.report import build
 
     with _progress(arguments.quiet) as progress:
         report = build(root, arguments.project, options, progress)
         files = _files(report, arguments.lang, arguments.sarif)
     for problem in report.broken:
-        print(f"gpu-report: {problem.location}: {problem.message}; mend it first", file=sys.stderr)
+        hint = "" if is_absent(problem) else "; mend it first"
+        print(f"gpu-report: {problem.location}: {problem.message}{hint}", file=sys.stderr)
     if report.launch_unmatched:
         beside = "" if report.primary is None else f"; reporting on {report.primary.id}"
         print(f"gpu-report: no run found for the launch command{beside}", file=sys.stderr)
@@ -282,6 +284,7 @@ def _progress(quiet: bool) -> Iterator[Progress]:
 
 def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> str:
     """What was found, in a few lines."""
+    from report_builder.launched import is_absent
     from report_builder.wording import place_text, run_text
 
     def t(zh: str, en: str) -> str:
@@ -295,6 +298,12 @@ def _summary(report: Report, lang: str, folder: Path, files: dict[str, str]) -> 
         place = place_text(report.broken[0].location, lang)
         lines.append(
             t(
+                f"项目中没有启动命令的程序（{place}），无法审计",
+                f"The program of the launch command is not in the project ({place}): "
+                f"it cannot be audited",
+            )
+            if is_absent(report.broken[0])
+            else t(
                 f"启动命令的程序无法编译（{place}），修复后才能审计",
                 f"The program of the launch "
                 f"command does not compile ({place}); it can be audited when that is mended",

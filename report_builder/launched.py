@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from flake8_gpu_training.facts import Command, Problem, ProblemKind, PythonFile, ScriptFile, known
-from flake8_gpu_training.project import Project
+from flake8_gpu_training.project import NOT_THERE, Project
 from flake8_gpu_training.runs.find import LAUNCH_PATH
 from flake8_gpu_training.runs.model import Run
 
@@ -32,6 +32,11 @@ def broken_files(project: Project, commands: Sequence[Command]) -> tuple[Problem
     """Why programs that ``commands`` start, themselves or by a script, cannot be read."""
     found = (problem for command in commands for problem in _problems(project, command, True))
     return tuple(dict.fromkeys(found))
+
+
+def is_absent(problem: Problem) -> bool:
+    """Whether the program is not in the project, as one that is written before it is started."""
+    return problem.message == NOT_THERE
 
 
 def _problems(project: Project, command: Command, follows: bool) -> Iterator[Problem]:

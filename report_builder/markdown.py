@@ -24,6 +24,7 @@ from flake8_gpu_training.verdicts import Diagnostic
 from report_builder import capacity, diffusion
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
+from report_builder.launched import is_absent
 from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
 from report_builder.picture import picture
@@ -281,6 +282,7 @@ class _View(RunWords):
             "offload_of": self.offload_of,
             "stage_of": self.stage_of,
             "place": lambda location: place_text(location, self.lang),
+            "is_absent": is_absent,
             "problem_of": lambda problem: self.t(_PROBLEM[problem.kind], problem.message),
             "run_name": lambda run: run_text(run, self.lang),
             "priority_of": self.priority_of,

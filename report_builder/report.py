@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -331,8 +331,27 @@ def _audits(
         if audit.id in ("vllm", "sglang"):
             own = engine_run(audit.id, runs, primary)
             verdicts = judged[list(runs).index(own)] if own is not None else _of_no_run(audit.id)
+        elif audit.id != "general" and primary is not None and primary.framework == "generic":
+            verdicts = _of_wrapper(verdicts, training)
         scored.append(score(audit, verdicts))
     return tuple(scored)
+
+
+def _of_wrapper(verdicts: Iterable[Verdict], training: str) -> tuple[Verdict, ...]:
+    """Verdicts on a program of which only the project tells the framework: it may hand over to
+    that framework with settings out of sight, so what is not on is not known to be off."""
+    title = title_of(training)
+    current = Text(
+        f"{title.zh} 收到的配置未能读到", f"the settings that {title.en} is given are not in sight"
+    )
+    unknown = Judgement(Status.UNKNOWN, current=current)
+    decided = (Status.ENABLED, Status.UNKNOWN)
+    return tuple(
+        verdict
+        if verdict.judgement.status in decided or verdict.judgement.findings
+        else replace(verdict, judgement=unknown)
+        for verdict in verdicts
+    )
 
 
 def _of_no_run(engine: str = "") -> tuple[Verdict, ...]:

@@ -368,7 +368,7 @@ def test_nothing_is_told_of_arguments_from_the_command_line(tmp_path: Path) -> N
         ("llama3", "LLM", Status.RECOMMENDED),
         ("intern2", "LLM", Status.UNKNOWN),
         ("qwen2_vl", "MLLM", Status.RECOMMENDED),
-        ("default", "unknown", NA),  # it formats any model
+        ("default", "unknown", Status.UNKNOWN),  # it formats any model
     ],
 )
 def test_the_template_tells_the_kind_of_a_model_that_no_name_does(
@@ -429,3 +429,32 @@ def test_recipes_that_no_command_names_are_started_as_the_project_starts_such(
 def test_an_optimizer_of_a_forks_own_is_named(tmp_path: Path) -> None:
     found = said_of(tmp_path, by_recipe(Case("", ON, {"use_fisher": True})))
     assert found["fused-adam"][1] == "optimizer: not known: `use_fisher=true` (sft.yaml:7)"
+
+
+AT_HAND = {
+    "src/llamafactory/extras/env.py": 'VERSION = "0.9.6.dev0"\n',
+    "src/llamafactory/cli.py": "def main():\n    pass\n",
+}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("kt", [True, False])
+def test_ktransformers_of_the_newest_source_checkpoints_in_its_own_way(
+    kt: bool, is_new: bool, tmp_path: Path
+) -> None:
+    settings = {"use_kt": kt, "model_name_or_path": "Qwen/Qwen3-30B-A3B"}
+    files = by_recipe(Case("", ON, settings, files=AT_HAND if is_new else {}))
+    items = items_of(audited(tmp_path, files))
+    assert (items["unsloth-gc"].status is NA) is (kt and is_new)
+    shown = items["reentrant-mode"].evidence[0].text
+    assert ("use_kt" in shown) is (kt and is_new)
+
+
+@pytest.mark.parametrize(("device", "status"), [("NPU", NA), ("GPU", OFF)])
+def test_what_is_for_cuda_is_not_for_npus_that_ray_places(
+    device: str, status: Status, tmp_path: Path
+) -> None:
+    files = dict(by_recipe(Case("", ON, before="USE_RAY=1 ")))
+    files["sft.yaml"] += f"ray_num_workers: 4\nresources_per_worker:\n  {device}: 1\n"
+    items = items_of(audited(tmp_path, files))
+    assert {items[name].status for name in ("unsloth", "unsloth-gc")} == {status}

@@ -466,3 +466,69 @@ def test_a_program_that_does_not_compile_is_named(
     (project / "train.py").write_text("print('no training')\n")
     main([*command, "--output-dir", str(output)])
     assert "does not compile" not in capsys.readouterr().out
+
+
+def test_a_program_that_is_not_there_is_no_program_that_does_not_compile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "run.sh").write_text("python prepare.py\nbash scripts/made.sh\npython made.py\n")
+    (project / "prepare.py").write_text("print('writes made.py')\n")
+    command = [str(project), "--launch-command", "bash run.sh", "--lang", "en"]
+    assert main([*command, "--output-dir", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr()
+    assert "not in the project (made.py" in told.out
+    assert "does not compile" not in told.out
+    text = (tmp_path / "out" / "static-analysis-report.md").read_text(encoding="utf-8")
+    assert "is not in the project, so it cannot be audited: `made.py" in text
+    assert "does not compile" not in text
+
+
+WRAPPER = """\
+import subprocess
+import tempfile
+
+import torch
+import yaml
+
+
+def configure(model):
+    config = {"model_name_or_path": model, "stage": "sft", "finetuning_type": "lora"}
+    with tempfile.NamedTemporaryFile(mode="w", suffix=".yaml", delete=False) as file:
+        yaml.dump(config, file)
+        return file.name
+
+
+for model in ("a", "b"):
+    name = configure(model)
+    subprocess.run(["bash", "-c", f"llamafactory-cli train {name}"], check=True)
+"""
+
+
+def test_items_of_a_run_whose_settings_a_program_writes_are_unknown(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "scripts").mkdir(parents=True)
+    (project / "examples").mkdir()
+    recipe = (
+        "stage: sft\nmodel_name_or_path: a\ntemplate: qwen\ndataset: b\nfinetuning_type: lora\n"
+    )
+    (project / "examples" / "a.yaml").write_text(recipe)
+    (project / "examples" / "a.sh").write_text("llamafactory-cli train examples/a.yaml\n")
+    (project / "scripts" / "train_many.py").write_text(WRAPPER)
+    output = tmp_path / "out"
+    for command, is_known in (
+        ("python scripts/train_many.py", False),
+        ("llamafactory-cli train examples/a.yaml", True),
+    ):
+        given = [str(project), "--launch-command", command, "--lang", "en", "--quiet"]
+        assert main([*given, "--output-dir", str(output)]) == 0
+        report = json.loads((output / "static-analysis-report.json").read_text())
+        (audit,) = (a for a in report["audits"] if a["id"] == "llamafactory")
+        items = {item["id"]: item for c in audit["categories"] for item in c["items"]}
+        statuses = {items[name]["status"] for name in ("fused-adam", "dora", "pissa")}
+        assert ("not_applicable" in statuses) is False
+        assert (statuses == {"unknown"}) is not is_known
+        text = (output / "v0_llamafactory-optimization-report.md").read_text(encoding="utf-8")
+        assert "not a LlamaFactory run" not in text
+        assert "ms-swift run" not in text

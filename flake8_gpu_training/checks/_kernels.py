@@ -8,7 +8,7 @@ from typing import Optional
 from flake8_gpu_training.checks._scale import is_cuda, is_ray, ranks, spreads_layers, text
 from flake8_gpu_training.checks._settings import task
 from flake8_gpu_training.frameworks.llamafactory import release_of
-from flake8_gpu_training.frameworks.reading import NEWEST, parsed
+from flake8_gpu_training.frameworks.reading import NEWEST, find, is_true, parsed
 from flake8_gpu_training.runs.model import Run
 
 # Families behind MODEL_TYPE_TO_APPLY_LIGER_FN of liger-kernel 0.8.5, by how their
@@ -16,7 +16,7 @@ from flake8_gpu_training.runs.model import Run
 _LIGER_FAMILIES = re.compile(
     r"(?i)(?:^|/)(?:meta-)?(?:"
     r"llama-?[234](?![0-9])|codellama|vicuna|tinyllama|deepseek-(?:llm|coder-6|v2|v3|r1)|"
-    r"qwen-?(?:2|2\.5|3|3\.5)(?![0-9.])|qwq|qvq|"
+    r"(?:code)?qwen-?(?:1\.5|2|2\.5|3|3\.5)(?![0-9.])|qwq|qvq|"
     r"mistral-(?:7b|nemo|large)|mixtral|pixtral|"
     r"(?:code)?gemma-?(?:[1234]|7b)(?![n0-9])|paligemma|"
     r"phi-?(?:3|3\.5|4)(?![0-9.])|"
@@ -32,9 +32,23 @@ _LIGER_FAMILIES = re.compile(
 )
 # Members of those families that are of another architecture, without Liger kernels.
 _WITHOUT_LIGER = re.compile(
-    r"(?i)omni|audio|tts|asr|qwen2-57b|gemma-?3n|phi.*(?:moe|vision|multimodal|small)|"
+    r"(?i)omni|audio|ocr|tts|asr|qwen2-57b|qwen1\.5-moe|gemma-?3n|"
+    r"phi.*(?:moe|vision|multimodal|small)|"
     r"granite.*-a\d+|bitnet"
 )
+
+# Families of architectures that liger-kernel 0.8.5 has no kernels for.
+_LIGER_LESS = re.compile(
+    r"(?i)(?:^|/)(?:"
+    r"bloomz?-|falcon-?(?:rw|7b|11b|40b|180b)|opt-\d|gpt-?2|gpt-?(?:neo|j)|pythia|mpt-|stablelm|"
+    r"(?:code)?t5|mt5|flan-t5|starcoder|santacoder|"
+    r"chatglm|codegeex|baichuan|internlm|internvl|minicpm|xverse|aquila|"
+    r"qwen-(?:vl|\d+(?:\.\d+)?b)|phi-?[12](?![0-9])|ernie|hunyuan|telechat|minimax|dbrx|jamba|mamba|"
+    r"mobilellm"
+    r")"
+)
+# Kinds of models without a head that predicts tokens, or with layers of their own.
+_OTHER_KINDS = ("embedding", "audio", "video", "image", "vision", "encoder")
 
 # LLaMA-Factory names the types that it patches itself (model/model_utils/liger_kernel.py of 0.9.0
 # to 0.9.6.dev0): the first release that has them, where that is not the switch's own; the first
@@ -71,14 +85,45 @@ _NOT_WITH_UNSLOTH = (
 
 def liger_supports(run: Run) -> Optional[bool]:
     """Whether liger-kernel patches the run's model; None when the model is not known."""
-    name = run.model.known_as.strip().rstrip("/")
+    name = _named(run)
     if not name:
         return None
-    knows = _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name)
-    if knows and run.framework == "llamafactory":
-        knows = _is_patched_by_llamafactory(run, name)
-    # A family stands for checkpoints of several architectures: llama for those of Yi too.
-    return knows or (None if run.model.family and not run.model.parameters else False)
+    if _LIGER_FAMILIES.search(name) is not None and not _WITHOUT_LIGER.search(name):
+        return run.framework != "llamafactory" or _is_patched_by_llamafactory(run, name)
+    is_other = _WITHOUT_LIGER.search(name) or _LIGER_LESS.search(name)
+    # A name of the user's own, as that of a checkpoint, tells no architecture.
+    return False if is_other or run.model.kind in _OTHER_KINDS else None
+
+
+def _named(run: Run) -> str:
+    """The name that tells the architecture; the path's, or that of LLaMA-Factory's template."""
+    name = run.model.known_as.strip().rstrip("/")
+    template = find(run, "template") if run.framework == "llamafactory" else None
+    is_told = _LIGER_FAMILIES.search(name) or _WITHOUT_LIGER.search(name)
+    if is_told or _LIGER_LESS.search(name) or template is None:
+        return name
+    family = _OF_TEMPLATES.get(str(template.value), "")
+    # Qwen's first models share the template of the others, and take code of their own.
+    own_code = family == "qwen2" and (
+        run.model.is_moe or is_true(find(run, "trust_remote_code")) or _is_before(run, "0.9.2")
+    )
+    return name if own_code else family or name
+
+
+# Templates that LLaMA-Factory's register (extras/constants.py, 0.9.1 to 0.9.5) gives models of one
+# architecture, mixtures apart.
+_OF_TEMPLATES = {
+    "qwen": "qwen2",
+    "qwen3": "qwen3",
+    "llama2": "llama-2",
+    "llama3": "llama-3",
+    "gpt_oss": "gpt-oss",
+}
+
+
+def _is_before(run: Run, release: str) -> bool:
+    """Whether the release at hand is known to be older."""
+    return bool(release_of(run)) and parsed(release_of(run)) < parsed(release)
 
 
 def _is_patched_by_llamafactory(run: Run, name: str) -> bool:

@@ -15,12 +15,14 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._scale import number, ranks, text
 from flake8_gpu_training.checks.base import Judgement
 from flake8_gpu_training.frameworks.at_hand import lacks
-from flake8_gpu_training.frameworks.llamafactory import NAMED, release_of
+from flake8_gpu_training.frameworks.llamafactory import NAMED, is_unreleased, release_of
+from flake8_gpu_training.frameworks.llamafactory_v1 import is_v1
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
+_NOT_V1 = Text("v1 路线没有 Megatron 后端", "the v1 route has no Megatron back end")
 OLDER = Text("该版本没有此参数", "this release does not have the parameter")
 
 SWITCHES = {
@@ -51,6 +53,8 @@ def source_of(run: Run, file: str) -> str:
 
 def takes_tuning(run: Run, name: str) -> bool:
     """Whether the release at hand has a ``finetuning_type`` of that name, as far as known."""
+    if is_v1(run):
+        return name in ("lora", "freeze", "full")
     table, release = table_of("llamafactory"), release_of(run)
     if table is None or not release:
         return True
@@ -109,16 +113,11 @@ def without_megatron_core(run: Run) -> Optional[Text]:
     """Why Megatron-core cannot drive the run (train/mca/workflow.py, 0.9.4 and 0.9.5)."""
     if run.framework != "llamafactory":
         return None
+    if is_v1(run):
+        return _NOT_V1
     if lacks(run, "llamafactory", "train", "use_mca"):
         return OLDER
-    return None if text(run, "tuning") in (None, "full") or has_bridge(run) else TRAINS_ALL
-
-
-def has_bridge(run: Run) -> bool:
-    """Whether the source at hand is newer than all releases: 0.9.6.dev0 has Megatron Bridge,
-    which trains adapters too."""
-    table, held = table_of("llamafactory"), run.held.get("llamafactory", "")
-    return table is not None and bool(held) and parsed(held) > parsed(table.versions[-1])
+    return None if text(run, "tuning") in (None, "full") or is_unreleased(run) else TRAINS_ALL
 
 
 def _uses_deepspeed(run: Run) -> bool:

@@ -215,6 +215,8 @@ def is_cuda(run: Run) -> bool:
         return False
     if _OF_NPUS.search(f"{run.location.path}/{run.place.location.path}"):
         return False
+    if run.setting("resources_per_worker.NPU") is not None:  # Ray's name of them
+        return False
     return not any(
         found.module.partition(".")[0] in ("torch_npu", "torch_xla")
         for program in run.python

@@ -19,7 +19,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
-from flake8_gpu_training.checks._llamafactory import OLDER, TRAINS_ALL, has_bridge, takes_tuning
+from flake8_gpu_training.checks._llamafactory import OLDER, TRAINS_ALL, takes_tuning
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import (
     GIB,
@@ -46,6 +46,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.frameworks.llamafactory import is_unreleased
 from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find
 from flake8_gpu_training.language import Text
@@ -90,7 +91,7 @@ def adapters(run: Run) -> Judgement:
 
 
 def _of_llamafactory(run: Run, answer: Judgement) -> Judgement:
-    if run.value("megatron") is True and not has_bridge(run):
+    if run.value("megatron") is True and not is_unreleased(run):
         return excluding(answer, TRAINS_ALL, "lora", "oft")
     return answer if takes_tuning(run, "oft") else excluding(answer, OLDER, "oft")
 

@@ -288,6 +288,14 @@ def has_liger(run: Run) -> bool:
     return liger_supports(run) is not False
 
 
+_UNKNOWN_TO_LIGER = Text("Liger 不支持该模型", "Liger does not know this model")
+_UNPATCHED = Text(
+    "LlamaFactory 不为该模型结构启用 Liger",
+    "LlamaFactory does not apply Liger to this architecture",
+)
+_KTRANSFORMERS = Text("KTransformers 自带算子", "KTransformers has its own kernels")
+
+
 def _advise_liger(run: Run, setting: Setting) -> Judgement:
     supported = liger_supports(run)
     if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:
@@ -295,7 +303,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
     if supported is None:
         return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
     if not supported:
-        return cannot_apply(Text("Liger 不支持该模型", "Liger does not know this model"))
+        return cannot_apply(_UNPATCHED if run.framework == "llamafactory" else _UNKNOWN_TO_LIGER)
     if task(run) != "causal_lm" or not predicts_tokens(run):
         return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
     if any(is_on(parameter(run, name, default=False)) for name in _LOSSES_OF_LOGITS):
@@ -307,7 +315,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
             )
         )
     if is_on(parameter(run, "use_kt", default=False)):
-        return cannot_apply(Text("KTransformers 自带算子", "KTransformers has its own kernels"))
+        return cannot_apply(_KTRANSFORMERS)
     if run.framework == "hf_trainer" and run.place.kind in _FILES and not algorithm(run):
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if run.framework == "hf_trainer" and _loads_no_head(run):
@@ -364,6 +372,10 @@ def _unsloth(run: Run) -> Judgement:
         return cannot_apply(Text("已用 Liger，二者择一", "Liger is on: one of the two"))
     if not setting.known:
         return cannot_tell(setting)
+    if is_on(parameter(run, "use_kt", default=False)):
+        return cannot_apply(_KTRANSFORMERS)
+    if not compiles_for_gpu(run):
+        return cannot_apply(_NOT_CUDA)
     if not prefers_unsloth(run) or liger_supports(run) is not True:
         return off(Text("未用 Unsloth", "Unsloth is off"))
     return advise(

@@ -33,6 +33,7 @@ from flake8_gpu_training.checks._starting import unsharded_as_far_as_seen
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.at_hand import lacks
+from flake8_gpu_training.frameworks.llamafactory import is_unreleased
 from flake8_gpu_training.frameworks.reading import find, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -212,6 +213,8 @@ _MEGATRON = Text("Megatron 自有重计算", "Megatron recomputes in its own way
 def _no_unsloth_checkpoints(run: Run) -> Optional[Text]:
     if run.value("gradient_checkpointing") is False:
         return _NO_CHECKPOINTS
+    if is_on(parameter(run, "use_kt", default=False)) and is_unreleased(run):
+        return Text("KTransformers 不支持", "not with KTransformers")
     return None if is_cuda(run) else Text("非 CUDA 设备", "not a CUDA device")
 
 

@@ -30,6 +30,7 @@ from flake8_gpu_training.checks._llamafactory import OLDER
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
     architecture,
+    compiles_for_gpu,
     gpu_text,
     has_bf16,
     has_fp8,
@@ -404,6 +405,8 @@ def _fp8(run: Run) -> Judgement:
         return cannot_apply(Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"))
     if text(run, "precision") == "fp8":
         return on(setting)
+    if not compiles_for_gpu(run):
+        return cannot_apply(Text("非 CUDA 设备", "not a CUDA device"))
     called = first_call(
         run,
         "transformer_engine.pytorch.fp8_autocast",

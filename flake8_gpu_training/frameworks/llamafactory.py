@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.frameworks import llamafactory_v1
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.launched import data_parallel, is_launch_unread, merged
+from flake8_gpu_training.frameworks.llamafactory_v1 import is_v1
 from flake8_gpu_training.frameworks.reading import (
     by_default,
     find,
@@ -153,8 +155,14 @@ def release_of(run: Run) -> str:
     return table.versions[table.release(version)] if table is not None and version else ""
 
 
+def is_unreleased(run: Run) -> bool:
+    """Whether the source at hand is newer than all releases (0.9.6.dev0)."""
+    table, held = table_of("llamafactory"), run.held.get("llamafactory", "")
+    return table is not None and bool(held) and parsed(held) > parsed(table.versions[-1])
+
+
 def _spellings_of(run: Run) -> Mapping[str, Spelling]:
-    return _spellings_in(release_of(run))
+    return llamafactory_v1.SPELLINGS if is_v1(run) else _spellings_in(release_of(run))
 
 
 @functools.lru_cache(maxsize=32)
@@ -180,6 +188,9 @@ def _spellings_in(release: str) -> Mapping[str, Spelling]:
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    if is_v1(run):
+        own = llamafactory_v1.derive(run)
+        return {**own, **data_parallel(run, merged(own, spelled))}
     launched = practices_of_run(run)
     found: dict[str, Setting] = {}
     found.update(_precision(run, launched))
@@ -226,6 +237,10 @@ def _checkpointing(run: Run, launched: Mapping[str, Setting]) -> dict[str, Setti
     found: dict[str, Setting] = {}
     if offload is not None and is_true(offload) and not is_true(disabled):
         found["gradient_checkpointing"] = practice("gradient_checkpointing", True, offload)
+    by_experts = find(run, "use_kt")
+    if by_experts is not None and is_true(by_experts) and is_unreleased(run):
+        # 0.9.6.dev0 hparams/model_args.py, configure_kt_checkpointing.
+        found["reentrant_checkpointing"] = practice("reentrant_checkpointing", False, by_experts)
     version = launched.get("fsdp_version")
     is_old = parsed(release_of(run)) < (0, 9, 4)
     if version is not None and version.value == 2 and not is_old:

@@ -120,6 +120,7 @@ _DEEPSPEED_NAMES = (
     "ds_config",
     "deepspeed_file",
     "train.deepspeed",
+    "dist_config.config_file",
 )
 _CONFIG_NAME = re.compile(r"(?:config|cfg|conf|yaml)(?:_?(?:file|path|yaml))?")
 _SETS_WORLD_SIZE = frozenset({"torchrun", "accelerate", "deepspeed"})

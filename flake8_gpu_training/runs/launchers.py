@@ -119,6 +119,9 @@ _LLAMAFACTORY = Tool(
     "llamafactory",
     {
         "train": _TRAIN,
+        "sft": _TRAIN,  # these three with USE_V1 only
+        "dpo": _TRAIN,
+        "rm": _TRAIN,
         "api": _SERVE,
         "chat": _INFER,
         "webchat": _SERVE,

@@ -185,7 +185,8 @@ class Model:
     @property
     def known_as(self) -> str:
         """The name that says what kind of model it is, or an empty text."""
-        return self.family or self.name or ""
+        # ModelScope writes a dot in a folder's name as three underscores.
+        return (self.family or self.name or "").replace("___", ".")
 
 
 class PlaceKind(enum.Enum):

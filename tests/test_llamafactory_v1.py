@@ -1,0 +1,152 @@
+"""LlamaFactory's route USE_V1=1: judged by its own arguments, never by the first route's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+from audit_cases import NA, OFF, ON, UNKNOWN
+from audits_support import audit_named, items_of
+from checks_support import runs_of
+
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.verdicts import diagnostics, judge
+from report_builder.scoring import ScoredItem, score
+
+AUDIT = audit_named("llamafactory")
+PLAIN = """\
+model: Qwen/Qwen3-4B
+train_dataset: data/mine.yaml
+micro_batch_size: 2
+cutoff_len: 4096
+"""
+FSDP2 = "dist_config:\n  name: fsdp2\n"
+LORA = "peft_config:\n  name: lora\n  r: 16\n"
+BITS = "quant_config:\n  name: bnb\n  quantization_bit: 4\n"
+
+
+def run_of(
+    root: Path, recipe: str, before: str = "USE_V1=1 ", after: str = "", word: str = "train"
+) -> Run:
+    launch = f"{before}FORCE_TORCHRUN=1 NPROC_PER_NODE=8 llamafactory-cli {word} a.yaml{after}\n"
+    (run,) = (
+        run
+        for run in runs_of(root, {"a.yaml": PLAIN + recipe, "train.sh": launch})
+        if run.command is not None
+    )
+    return run
+
+
+def items(run: Run) -> dict[str, ScoredItem]:
+    return items_of(score(AUDIT, judge(run, all_checks())))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "practices"),
+    [
+        ("", {"tuning": "full", "fsdp": "none", "zero_stage": 0, "precision": "fp32"}),
+        (FSDP2, {"fsdp": "full_shard", "fsdp_version": 2, "precision": "bf16"}),
+        (f"{FSDP2}bf16: false\n", {"precision": "fp32"}),
+        (f"{FSDP2}  offload_params: true\n", {"fsdp_offload": True}),
+        (LORA, {"tuning": "lora", "lora_rank": 16, "quantization_method": "none"}),
+        ("peft_config:\n  name: freeze\n", {"tuning": "freeze"}),
+        (f"{LORA}{BITS}", {"quantization_bits": 4, "quantization_method": "bnb"}),
+        ("kernel_config:\n  name: liger_kernel\n", {"liger_kernel": True}),
+        ("kernel_config:\n  name: auto\n", {"liger_kernel": False}),
+        ("optim_config:\n  name: muon\n", {"optimizer": "muon"}),
+        ("batching_strategy: padding_free\n", {"padding_free": True, "packing": False}),
+        ("batching_strategy: dynamic_batching\n", {"padding_free": False, "packing": None}),
+        ("global_batch_size: 32\n", {"gradient_accumulation_steps": None}),
+        ("cp_size: 2\n", {"sequence_parallel": 2}),
+        ("", {"micro_batch_size": 2, "max_length": 4096, "gradient_accumulation_steps": 1}),
+        ("", {"attention": "sdpa", "gradient_checkpointing": True, "algorithm": "sft"}),
+        ("", {"dataloader_workers": 16, "logging_steps": 1, "model": "Qwen/Qwen3-4B"}),
+    ],
+)
+def test_practices_are_those_of_its_own_arguments(
+    recipe: str, practices: dict[str, Any], tmp_path: Path
+) -> None:
+    run = run_of(tmp_path, recipe)
+    assert {name: run.value(name) for name in practices} == practices
+
+
+@pytest.mark.parametrize(
+    ("after", "tuning"),
+    [
+        (" peft_config.name=lora", "lora"),
+        (" peft_config.name=freeze", "freeze"),
+        (" cutoff_len=8192", "full"),
+    ],
+)
+def test_overrides_reach_into_the_configurations(after: str, tuning: str, tmp_path: Path) -> None:
+    assert run_of(tmp_path, "", after=after).value("tuning") == tuning
+
+
+@pytest.mark.parametrize(("word", "algorithm"), [("dpo", "dpo"), ("rm", "rm"), ("sft", "sft")])
+def test_the_stage_is_the_commands(word: str, algorithm: str, tmp_path: Path) -> None:
+    assert run_of(tmp_path, "", word=word).value("algorithm") == algorithm
+
+
+def test_deepspeeds_file_is_read(tmp_path: Path) -> None:
+    recipe = f"{PLAIN}dist_config:\n  name: deepspeed\n  config_file: z3.json\n"
+    files = {
+        "a.yaml": recipe,
+        "z3.json": '{"zero_optimization": {"stage": 3}, "train_micro_batch_size_per_gpu": "auto"}',
+        "train.sh": "USE_V1=1 FORCE_TORCHRUN=1 llamafactory-cli train a.yaml\n",
+    }
+    run = next(run for run in runs_of(tmp_path, files) if run.command is not None)
+    assert run.value("zero_stage") == 3
+    lost = tmp_path / "lost"
+    del files["z3.json"]
+    run = next(run for run in runs_of(lost, files) if run.command is not None)
+    assert run.value("zero_stage") is None
+
+
+@pytest.mark.parametrize(
+    ("recipe", "item", "status"),
+    [
+        (FSDP2, "pissa", NA),
+        (FSDP2, "lora", OFF),
+        (FSDP2, "fsdp", ON),
+        (FSDP2, "megatron-core", NA),
+        (FSDP2, "preprocessing-batch-size", NA),
+        (FSDP2, "train-on-prompt-off", UNKNOWN),
+        (FSDP2, "unsloth", NA),
+        (FSDP2, "dora", NA),
+        (LORA, "lora", ON),
+        (LORA, "oft", NA),
+        (LORA, "dora", OFF),
+        (f"{LORA}  use_dora: true\n", "dora", ON),
+        (f"{LORA}  use_rslora: true\n", "rslora", ON),
+        (f"{LORA}{BITS}", "qlora", ON),
+        (LORA, "loraplus", NA),
+        ("optim_config:\n  name: muon\n", "muon", ON),
+        ("optim_config:\n  name: muon\n", "galore", NA),
+        ("", "muon", OFF),
+        ("kernel_config:\n  name: liger_kernel\n", "liger-kernel", ON),
+    ],
+)
+def test_items_of_the_audit(recipe: str, item: str, status: Status, tmp_path: Path) -> None:
+    assert items(run_of(tmp_path, recipe))[item].status is status
+
+
+@pytest.mark.parametrize("switch", ["USE_V1=0 ", "", None])
+def test_the_first_route_is_judged_as_before(switch: Optional[str], tmp_path: Path) -> None:
+    recipe = "model_name_or_path: Qwen/Qwen3-4B\nstage: sft\ntemplate: qwen3\ndataset: a\n"
+    run = run_of(tmp_path, recipe, before="USE_V1=1 " if switch is None else switch)
+    found = items(run)
+    is_new = switch is None
+    assert (found["pissa"].status is NA) is is_new
+    assert (found["train-on-prompt-off"].status is ON) is not is_new
+    assert run.value("tuning") == ("full" if is_new else "lora")
+
+
+def test_nothing_is_advised_in_arguments_that_it_refuses(tmp_path: Path) -> None:
+    run = run_of(tmp_path, FSDP2)
+    found = diagnostics(judge(run, all_checks()))
+    assert {one.code for one in found} <= {"GPU301", "GPU804"}
+    for one in found:
+        assert one.change is None or "flash_attn" in one.change.text
