@@ -176,10 +176,13 @@ def _usual_logits(run: Run) -> Judgement:
         return on(_KEPT)
     name = run.model.known_as
     release = _transformers_at_hand(run)
-    if _NOT_KEPT.search(name) or (release is not None and release < (5,)):
-        return off(Text("多模态模型默认不启用", "off by default for multimodal models"))
+    if _NOT_KEPT.search(name):
+        return off(Text("该模型默认不启用", "off by default for this model"))
+    shown = ".".join(str(part) for part in release or ())
+    if release is not None and release < (5,):
+        old = f"transformers {shown}" if release > (4,) else "ms-swift 3"
+        return off(Text(f"{old} 下多模态模型默认不启用", f"off for multimodal models with {old}"))
     if release is not None and _OF_TRANSFORMERS.search(name):
-        shown = ".".join(str(part) for part in release)
         source = f"ms-swift 4.6.0 + transformers {shown}: trainers/mixin.py"
         return on(f"use_logits_to_keep=true ({source})")
     return cannot_tell(
