@@ -591,7 +591,7 @@ OFFLOAD = (
         ),
         writes="fsdp_offload_params: true",
     ),
-    Case("cpu-nvme-offload", OFF, "ms-swift", swift("tuner_type lora", A100), "fit"),
+    Case("cpu-nvme-offload", OFF, "ms-swift", swift("tuner_type lora", A100), "no offload needed"),
     Case("cpu-nvme-offload", NA, "HF evaluation", EVALUATION, "does not train"),
     Case("cpu-nvme-offload", NA, "vLLM", SERVING, "does not train"),
 )

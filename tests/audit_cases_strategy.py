@@ -434,7 +434,7 @@ VISION = (
         "vision-token-pruning",
         ON,
         "videox-fun",
-        videox_fun("--training_with_video_token_length"),
+        videox_fun("--enable_bucket --training_with_video_token_length"),
         "token_length",
     ),
     Case(
