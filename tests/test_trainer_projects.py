@@ -474,7 +474,7 @@ def test_old_releases_of_trl_drop_keys_that_they_do_not_know(
 def test_a_script_that_trains_by_shared_code_is_named_itself(tmp_path: Path) -> None:
     script = (
         "import torch\nfrom misc import Scaler\n\nif __name__ == '__main__':\n"
-        "    scaler = Scaler()\n    for x in data:\n        scaler(model(x))\n"
+        "    scaler = Scaler()  # calls backward()\n    scaler(model(data))\n"
     )
     files = {
         "misc.py": "import torch\n\n\nclass Scaler:\n    def __call__(self, loss):\n"
