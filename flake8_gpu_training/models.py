@@ -31,7 +31,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (
         r"\bvl\b|ocr|-vl-|vl\d|vision|llava|internvl|omni|minicpm-v|minicpm-o|glm-4v|glm-4\.\dv"
         r"|pixtral|molmo|paligemma|idefics|smolvlm|ovis|cogvlm|kimi-vl|emu3|qwen3\.[56]|gemma-3-(4|12|27)b"
-        r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq",
+        r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq|kimi-k2\.5"
+        r"|ministral-3|mistral-large-3|intern-s1|step-?3\.7",
         "MLLM",
     ),
     (
@@ -42,7 +43,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (
         r"qwen|qwq|llama|mistral|mixtral|ministral|gemma|\bphi-?\d|deepseek|internlm|glm|baichuan|\byi-"
         r"|bloom|falcon|\bopt-\d|gpt2|gpt-?(neo|j|oss)|pythia|olmo|smollm|granite|minicpm|starcoder"
-        r"|codellama|vicuna|alpaca|zephyr|tinyllama|kimi|moonlight|hunyuan|ernie|seed-oss|nemotron|mpt-",
+        r"|codellama|vicuna|alpaca|zephyr|tinyllama|kimi|moonlight|hunyuan|ernie|seed-oss|nemotron|mpt-"
+        r"|lfm2|minimax|mimo-|(?:ring|ling)-(?:\dt|mini|flash|lite|plus)|trinity-(?:large|mini|nano)|step-?3\.5",
         "LLM",
     ),
 )
@@ -50,6 +52,12 @@ _KIND = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 _MIXTURE = re.compile(r"(?<![a-z0-9.])(\d+)x(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-a(\d+(?:\.\d+)?)b(?![a-z0-9])")
 # Llama 4 and OLMoE name what works on a token first: 17B-16E, 1B-7B.
+# Families of mixtures whose names tell no number of experts (vllm-project/recipes).
+_EXPERTS = re.compile(
+    r"deepseek-(?:v\d|r1(?!.*distill)|moe|coder-v2|vl2)|glm-5|glm-4\.[567](?!v-flash)|mistral-large-3"
+    r"|hunyuan-a\d+b|minimax-m\d|mimo-v2|(?:ring|ling)-(?:\dt|mini|flash|lite|plus)"
+    r"|trinity-(?:large|mini|nano)|intern-s1(?!-mini)|step-?3\.\d|kimi-k2|gpt-oss|qwen3-next"
+)
 _WORKING = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-(?:\d+e|(\d+(?:\.\d+)?)b)(?![a-z0-9])")
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[._]\d+)?)(b|m)(?![a-z0-9])")
 
@@ -74,7 +82,7 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
         kind=kind,
         parameters=total,
         active_parameters=active,
-        is_moe=any(p.search(short) is not None for p in (_MIXTURE, _ACTIVE, _WORKING)),
+        is_moe=any(p.search(short) is not None for p in (_MIXTURE, _ACTIVE, _WORKING, _EXPERTS)),
         is_hf_family=kind in ("LLM", "MLLM"),
         source="size in the model's name" if total else "the model's name",
     )

@@ -9,8 +9,10 @@ from typing import Any, Optional
 import pytest
 from checks_support import findings, runs_of
 
+from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
+from flake8_gpu_training.verdicts import judge
 
 QWEN = "Qwen/Qwen3-8B"
 
@@ -556,3 +558,24 @@ def test_configurations_of_verl_itself_say_nothing_of_the_engine(
     assert found.option("disable_radix_cache").known is known
     sharded = found.run.value("fsdp") == "full_shard"
     assert sharded is (known and "megatron" not in name)
+
+
+ALL = """\
+import torch
+from vllm import LLM
+
+llm = LLM("Qwen/Qwen3-8B", tensor_parallel_size=torch.cuda.device_count())
+print(llm.generate("a"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("directive", "status"), [("#SBATCH --gres=gpu:4", "enabled"), ("", "unknown")]
+)
+def test_tensor_parallelism_over_all_gpus(tmp_path: Path, directive: str, status: str) -> None:
+    files = {"generate.py": ALL, "run.sh": f"#!/bin/bash\n{directive}\npython generate.py\n"}
+    check = next(check for check in all_checks() if check.code == "GPU940")
+    statuses = {
+        v.judgement.status.value for run in runs_of(tmp_path, files) for v in judge(run, [check])
+    }
+    assert statuses == {status}

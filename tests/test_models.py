@@ -271,3 +271,29 @@ def test_sizes_as_people_write_them(text, count):
 )
 def test_families_of_language_models_make_images_too(name: str, kind: str) -> None:
     assert model_of(name).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "is_moe"),
+    [
+        ("mistralai/Mistral-Large-3-675B-Instruct-2512", "MLLM", True),
+        ("mistralai/Ministral-3-14B-Instruct-2512", "MLLM", False),
+        ("mistralai/Mistral-Large-Instruct-2407", "LLM", False),
+        ("moonshotai/Kimi-K2.5", "MLLM", True),
+        ("Qwen/Qwen3.6-27B-FP8", "MLLM", False),
+        ("deepseek-ai/DeepSeek-V3.2-Exp", "LLM", True),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "LLM", False),
+        ("zai-org/GLM-5.1-FP8", "LLM", True),
+        ("zai-org/GLM-4-9B-0414", "LLM", False),
+        ("tencent/Hunyuan-A13B-Instruct", "LLM", True),
+        ("inclusionAI/Ring-1T-FP8", "LLM", True),
+        ("LiquidAI/LFM2.5-1.2B-Instruct", "LLM", False),
+        ("LiquidAI/LFM2.5-8B-A1B", "LLM", True),
+        ("MiniMaxAI/MiniMax-M2.7", "LLM", True),
+        ("stepfun-ai/Step-3.7-Flash", "MLLM", True),
+        ("google/gemma-4-31B-it", "MLLM", False),
+    ],
+)
+def test_kind_and_experts_by_the_family(name: str, kind: str, is_moe: bool) -> None:
+    found = model_of(name)
+    assert (found.kind, found.is_moe) == (kind, is_moe)

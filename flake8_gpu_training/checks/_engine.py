@@ -93,8 +93,10 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
         judgement = judge(engine)
         if judgement.status in (Status.RECOMMENDED, Status.PARTIAL):
             return _withheld(engine) or judgement
-        if judgement.status is Status.UNKNOWN and engine.is_open and _is_untold(judgement):
-            return cannot_tell(_unread(engine))
+        if judgement.status is Status.UNKNOWN and _is_untold(judgement):
+            if engine.is_open:
+                return cannot_tell(_unread(engine))
+            return judgement if engine.release is not None else cannot_tell(_UNTOLD)
         return judgement
 
     return judged

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
@@ -30,6 +32,7 @@ _DATA = f"{DOCS}/serving/data_parallel_deployment.html"
 _EXPERTS = f"{DOCS}/serving/expert_parallel_deployment.html"
 _ONE_GPU = Text("单卡", "one GPU")
 _ONE_NODE = Text("单机，张量并行足够", "one node: tensor parallelism does")
+_ALL_GPUS = re.compile(r"\w+=torch\.cuda\.device_count\(\)")
 _DENSE = Text("非 MoE 模型", "the model has no experts")
 
 
@@ -39,7 +42,11 @@ def _size(engine: Engine, name: str) -> Setting:
     lacking = engine.release is not None and engine.parameter(name) is None
     if lacking and not by_host and engine.written(name) is None:
         return Setting(name, 1)
-    return engine.option(name)
+    setting = engine.option(name)
+    seen = engine.run.hardware.gpus_per_node
+    if not setting.known and seen is not None and _ALL_GPUS.fullmatch(setting.written):
+        return replace(setting, value=seen)
+    return setting
 
 
 def _above_one(setting: Setting) -> bool:
