@@ -10,6 +10,7 @@ from flake8_gpu_training.frameworks.videox_fun import script_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.weights import weights_type
 from report_builder.marks import code
 
 Fact = tuple[Text, str]
@@ -95,6 +96,20 @@ def deepspeed_usage(run: Optional[Run]) -> Text:
             "below `deepspeed_config`, `deepspeed_config_file: ds_config.json`.",
         )
     return Text("", "")
+
+
+def table_note(run: Optional[Run]) -> Text:
+    """What the states by stage assume where the scripts themselves hold less."""
+    if run is None or weights_type(run) not in ("bf16", "fp16") or not memory_rows(run, "en"):
+        return Text("", "")
+    if run.value("tuning") != "full":
+        return Text("", "")
+    return Text(
+        "上表按 FP32 主权重计（每参数 16 字节，DeepSpeed 与 FSDP 如此）；"
+        "脚本自身以 16 位权重训练且不分片时为每参数 8 字节。",
+        "The table is for FP32 masters (16 bytes a parameter), which DeepSpeed and FSDP keep; "
+        "unsharded, the scripts themselves train 16-bit weights at 8 bytes a parameter.",
+    )
 
 
 def facts(run: Optional[Run], lang: str) -> list[Fact]:

@@ -235,6 +235,7 @@ class _View(RunWords):
             "difficulty_of": lambda entry: self.say(_DIFFICULTY[entry.difficulty]),
             "place_of": self.place_of,
             "by_code": _by_code,
+            "table_note": lambda run: self.say(diffusion.table_note(run)),
             "deepspeed_usage": lambda run: self.say(diffusion.deepspeed_usage(run)),
             "diffusion_of": lambda run: diffusion.facts(run, self.lang),
             "engine_title": capacity.title_of,

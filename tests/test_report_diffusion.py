@@ -87,3 +87,22 @@ def test_a_default_of_the_scripts_parser_is_not_shown_as_given(
 ) -> None:
     shown = Evidence.of(Setting("low_vram", False, at, origin)).said
     assert (shown.en if shown is not None else None) == said
+
+
+@pytest.mark.parametrize(
+    ("framework", "tuning", "precision", "noted"),
+    [
+        ("videox_fun", "full", "bf16", True),
+        ("videox_fun", "full", "fp32", False),
+        ("videox_fun", "lora", "bf16", False),
+        ("flow_factory", "full", "bf16", True),
+        ("swift", "full", "bf16", False),
+    ],
+)
+def test_what_the_table_of_states_assumes_is_told(
+    framework: str, tuning: str, precision: str, noted: bool
+) -> None:
+    values = {"tuning": tuning, "precision": precision}
+    profile = {name: Setting(name, value, AT) for name, value in values.items()}
+    run = replace(run_of(framework, 14_000_000_000), profile=profile)
+    assert bool(diffusion.table_note(run).en) is noted
