@@ -224,5 +224,8 @@ def test_a_release_that_is_not_known_lacks_nothing_for_certain(tmp_path: Path) -
     files = {"docker-compose.yml": f"{service} --disaggregation-mode prefill\n"}
     items = items_of(audited(tmp_path, files))
     assert items["pd-disaggregation"].status is ON
-    assert items["two-batch-overlap"].status is Status.UNKNOWN
+    assert items["two-batch-overlap"].current.en == "no mixture of experts"
+    assert items["eagle3"].status is OFF  # in every release that has it, unless asked for
+    assert items["radix-cache"].status is ON  # by default in every release
+    assert items["schedule-policy-lpm"].status is Status.UNKNOWN  # its default has changed
     assert items["piecewise-cuda-graph"].status is not NA

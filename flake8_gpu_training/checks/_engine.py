@@ -166,7 +166,9 @@ def answer(engine: Engine, name: str, off_text: Text, variant: str = "") -> Judg
 
 def is_lacking(engine: Engine, *names: str) -> bool:
     """Whether nobody wrote one of the parameters, and the release is not known to have one."""
-    return engine.written(*names) is None and all(engine.parameter(n) is None for n in names)
+    if engine.written(*names) is not None:
+        return False
+    return all(engine.parameter(n) is None and not engine.is_off_anyway(n) for n in names)
 
 
 def lacks(engine: Engine) -> Judgement:

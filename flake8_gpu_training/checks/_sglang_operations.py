@@ -30,7 +30,8 @@ def memory_saver(engine: Engine) -> Judgement:
         return on(setting)
     if engine.mode is not Mode.RLHF_COLOCATE:
         return cannot_apply(Text("引擎有独立的 GPU", "the engine has GPUs of its own"))
-    if engine.parameter("enable_memory_saver") is None and not setting.explicit:
+    by_host = engine.host is not None and "enable_memory_saver" in engine.host.defaults
+    if engine.parameter("enable_memory_saver") is None and not setting.explicit and not by_host:
         return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
@@ -121,7 +122,7 @@ def disaggregated(engine: Engine) -> Judgement:
 
 def adapters(engine: Engine) -> Judgement:
     """Several adapters on one base."""
-    if engine.parameter("lora_paths") is None and engine.written("lora_paths") is None:
+    if is_lacking(engine, "lora_paths"):
         return lacks(engine)
     setting = engine.written("enable_lora", "lora_paths")
     if setting is not None:

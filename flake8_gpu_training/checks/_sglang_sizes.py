@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from flake8_gpu_training.checks._engine import is_set, lacks, propose, propose_without
+from flake8_gpu_training.checks._engine import is_lacking, is_set, lacks, propose, propose_without
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
@@ -77,7 +77,7 @@ def copies(engine: Engine) -> Judgement:
 
 
 def _size(engine: Engine, name: str, text: Text) -> Judgement:
-    if engine.parameter(name) is None and engine.written(name) is None:
+    if is_lacking(engine, name):
         return lacks(engine)
     setting = engine.option(name)
     if not setting.known:
@@ -103,7 +103,7 @@ def experts(engine: Engine) -> Judgement:
         return cannot_tell(_UNREAD)
     if mixture is None or library is None:
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if engine.parameter("ep_size") is None:
+    if is_lacking(engine, "ep_size"):
         return lacks(engine)
     if number_of(engine, "tp_size") == 1:
         return cannot_apply(_ONE_GPU)
@@ -315,7 +315,7 @@ _EAGLE = Impact(
 def drafts(engine: Engine) -> Judgement:
     """How tokens are drafted."""
     setting = engine.option("speculative_algorithm")
-    if not setting.explicit and engine.parameter("speculative_algorithm") is None:
+    if is_lacking(engine, "speculative_algorithm"):
         return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)

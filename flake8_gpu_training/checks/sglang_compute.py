@@ -71,7 +71,7 @@ def _prefill_graphs(engine: Engine) -> Judgement:
             return on(asked)
         return off(Text("预填充的 CUDA Graph 被关闭", "off in prefill, on purpose"), asked)
     if engine.version < PREFILL_GRAPHS:
-        if engine.parameter("enable_piecewise_cuda_graph") is None:
+        if is_lacking(engine, "enable_piecewise_cuda_graph"):
             return lacks(engine)
         return off(
             Text("可选：此版本中为实验性功能", "optional: experimental in this release"),
@@ -252,7 +252,7 @@ def _of_experts(engine: Engine, name: str) -> Optional[Judgement]:
     written = engine.written(name)
     if written is not None and (not written.known or is_set(written)):
         return on(written) if written.known else cannot_tell(written)
-    if engine.parameter(name) is None:
+    if is_lacking(engine, name):
         return lacks(engine)
     mixture, library = is_mixture(engine), dispatches(engine)
     if mixture is False:

@@ -43,7 +43,7 @@ _GATEWAY = f"{DOCS}/sgl_model_gateway"
 _ROUTER = "sglang-router 0.3.2, router_args.py and launch_server.py"
 _SPREAD = 8
 """Ranks from which on a latent KV cache, whole on each, is worth splitting by requests."""
-_ONE_GPU = Text("单卡", "one GPU")
+_ONE_GPU = Text("引擎只用一张 GPU", "the engine runs on one GPU")
 
 # --- GPU972: attention by requests, not by heads -----------------------------------------------
 

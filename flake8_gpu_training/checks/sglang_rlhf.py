@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import EngineJudge, is_set, lacks, of_engine, sglang_item
+from flake8_gpu_training.checks._engine import (
+    EngineJudge,
+    is_lacking,
+    is_set,
+    lacks,
+    of_engine,
+    sglang_item,
+)
 from flake8_gpu_training.checks._judging import cannot_apply, off, on, seen
 from flake8_gpu_training.checks._sglang import DOCS, RL, SOURCE, is_on, optional, samples
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
@@ -72,7 +79,7 @@ def _deterministic(engine: Engine) -> Judgement:
 @of_sampling
 def _backup(engine: Engine) -> Judgement:
     name = "enable_weights_cpu_backup"
-    if engine.written(name) is None and engine.parameter(name) is None:
+    if is_lacking(engine, name):
         return lacks(engine)
     if engine.mode is not Mode.RLHF_COLOCATE:
         return cannot_apply(Text("不与训练共用 GPU", "it has GPUs of its own"))
@@ -100,7 +107,7 @@ def _forked(engine: Engine) -> Judgement:
     told = engine.written(name)
     if told is not None:
         return on(told)
-    if engine.parameter(name) is None:
+    if is_lacking(engine, name):
         return lacks(engine)
     if not samples(engine):
         return cannot_apply(_NO_RL)

@@ -89,7 +89,7 @@ def _second(engine: Engine) -> Judgement:
 
 def _grammar(engine: Engine) -> Judgement:
     setting = engine.option("grammar_backend")
-    if engine.parameter("grammar_backend") is None and not setting.explicit:
+    if is_lacking(engine, "grammar_backend"):
         return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
@@ -118,7 +118,7 @@ def _metrics(engine: Engine) -> Judgement:
     if not serves(engine):
         return cannot_apply(_SERVES_NOT)
     setting = engine.option("enable_metrics")
-    if engine.parameter("enable_metrics") is None and not setting.explicit:
+    if is_lacking(engine, "enable_metrics"):
         return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)
@@ -146,7 +146,7 @@ _HOUR = 3600
 
 def _watchdog(engine: Engine) -> Judgement:
     setting = engine.option("watchdog_timeout")
-    if engine.parameter("watchdog_timeout") is None and not setting.explicit:
+    if is_lacking(engine, "watchdog_timeout"):
         return lacks(engine)
     if not setting.known:
         return cannot_tell(setting)

@@ -11,6 +11,7 @@ import enum
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Callable, Optional
 
@@ -18,7 +19,7 @@ from flake8_gpu_training.facts import Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.reading import NEWEST, number, parsed
-from flake8_gpu_training.frameworks.tables import Parameter
+from flake8_gpu_training.frameworks.tables import Parameter, table_of
 from flake8_gpu_training.runs.model import Run, RunKind
 
 
@@ -132,15 +133,23 @@ class Engine:
         return f"{self.kind.title} {found.version}" if found is not None else self.kind.title
 
     def parameter(self, name: str) -> Optional[Parameter]:
-        """A parameter as the release at hand declares it; None when it has none of the name."""
+        """A parameter as the release at hand declares it; None when it has none of the name.
+
+        Of a release that is not known, what all releases declare alike is known.
+        """
         found = self.release
         if found is None:
-            return None
+            return _everywhere(self.name, self.groups, name)
         for group in self.groups:
             parameter = found.table.parameters(group, found.version).get(name)
             if parameter is not None:
                 return parameter
         return None
+
+    def is_off_anyway(self, name: str) -> bool:
+        """Whether a parameter is off by default in every release that has it, where the release
+        at hand is not known."""
+        return self.release is None and _is_off_everywhere(self.name, self.groups, name)
 
     def takes(self, name: str) -> bool:
         """Whether advice may name a parameter: the release has it, and the host hands it on."""
@@ -193,6 +202,9 @@ class Engine:
         if computed is not None:
             return computed
         parameter = self.parameter(name)
+        if parameter is None and self.is_off_anyway(name):
+            note = f"{name}=None ({self.called})"
+            return Setting(name, None, None, Origin.DEFAULT, note)
         if parameter is None or not parameter.has_default:
             return Setting(name, Unknown(f"{self.called} has no default of it"))
         note = f"{name}={parameter.default} ({self.called})"
@@ -278,6 +290,32 @@ class Engine:
             if whole is not None and not known(whole.value):
                 return replace(whole, name=name)
         return None
+
+
+@lru_cache(maxsize=512)
+def _declared(engine: str, groups: tuple[str, ...], name: str) -> tuple[Optional[Parameter], ...]:
+    """A parameter in each release of the table; None where a release has none."""
+    table = table_of(engine)
+    if table is None:
+        return ()
+    return tuple(
+        next((p for g in groups if (p := table.parameters(g, version).get(name)) is not None), None)
+        for version in table.versions
+    )
+
+
+def _everywhere(engine: str, groups: tuple[str, ...], name: str) -> Optional[Parameter]:
+    """A parameter that every release has with the same default."""
+    found = _declared(engine, groups, name)
+    newest = found[-1] if found else None
+    if newest is None or any(one is None or one.default != newest.default for one in found):
+        return None
+    return newest
+
+
+def _is_off_everywhere(engine: str, groups: tuple[str, ...], name: str) -> bool:
+    found = [one for one in _declared(engine, groups, name) if one is not None]
+    return bool(found) and all(one.has_default and one.default in (None, False) for one in found)
 
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
