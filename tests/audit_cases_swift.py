@@ -235,6 +235,8 @@ CASES = (
     _megatron("fp8-training", OFF),
     Case("liger-kernel", ADVISED, {"model": "/data/stage1", "model_type": "qwen2_5"}, EIGHT),
     Case("liger-kernel", UNKNOWN, {"model": "/data/stage1", "model_type": "yi"}, EIGHT),
+    Case("liger-kernel", NA, {"model": "/data/stage1", "model_type": "got_ocr2"}, EIGHT),
+    Case("liger-kernel", NA, {"model": "Kwai-Keye/Keye-VL-8B-Preview"}, EIGHT),
     _megatron("vit-gradient-checkpointing", OFF, model=VISION),
     _megatron("vit-gradient-checkpointing", ON, model=VISION, freeze_vit=False),
     Case(

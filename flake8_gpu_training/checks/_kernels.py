@@ -44,7 +44,10 @@ _LIGER_LESS = re.compile(
     r"(?:code)?t5|mt5|flan-t5|starcoder|santacoder|[\w.-]*bert|electra|xlnet|xlm-|"
     r"chatglm|codegeex|baichuan|internlm|internvl|minicpm|xverse|aquila|"
     r"qwen-(?:vl|\d+(?:\.\d+)?b)|phi-?[12](?![0-9])|ernie|hunyuan|telechat|minimax|dbrx|jamba|mamba|"
-    r"mobilellm"
+    r"mobilellm|"
+    r"keye-vl|deepseek-(?:vl|ocr)|janus|moss-vl|ovis|emu3|got-ocr|diffusiongemma|cog(?:vlm|agent)|"
+    r"dots\.ocr|(?:nvidia-)?nemotron-(?:h|3)|kimi|step-?(?:3|audio)|mplug|docowl|sail-vl|valley|"
+    r"molmo|florence|idefics|yi-vl|bert-|roberta|deberta|electra"
     r")"
 )
 # Kinds of models without a head that predicts tokens, or with layers of their own.
