@@ -233,3 +233,11 @@ def test_the_items_of_an_engine_in_another_job_are_told_once(tmp_path: Path) -> 
     made = written(tmp_path, files)["v0_vllm-optimization-report.md"]
     assert made.count("引擎由另一个任务提供服务") == 1
     assert "项不适用：引擎由另一个任务提供服务，其参数写在那里。" in made
+
+
+def test_a_value_in_a_dict_that_is_not_known_is_shown_as_written(tmp_path: Path) -> None:
+    code = MAYBE.replace('"o", ', '"o", model_init_kwargs={"attn_implementation": pick()}, ')
+    made = written(tmp_path, {"train.py": code, "run.sh": "python train.py $1\n"})
+    text = made["v0_training-acceleration-audit-report.md"]
+    assert "`model_init_kwargs: attn_implementation = pick()`" in text
+    assert "Unknown(" not in text

@@ -421,7 +421,8 @@ def nested(run: Run, name: str, key: str) -> Optional[Setting]:
         whole = run.settings.get(name)
         if whole is not None and isinstance(whole.value, dict) and inner in whole.value:
             value = whole.value[inner]
-            note = f"{name}: {inner} = {value}"
+            shown = value.reason if isinstance(value, Unknown) else value
+            note = f"{name}: {inner} = {shown}"
             return Setting(f"{name}.{inner}", value, whole.location, whole.origin, note)
     return None
 
