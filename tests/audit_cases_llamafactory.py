@@ -275,6 +275,8 @@ CASES: tuple[Case, ...] = (
         files={"requirements.txt": "llamafactory==0.9.3\n"},
     ),
     Case("unsloth", NA, {}, NPU),
+    Case("zero3", ADVISED, {**FULL, "model_name_or_path": QWEN_72B, "bf16": True}, ""),
+    Case("zero3", UNKNOWN, {**FULL, "bf16": True}, ""),
     Case("unsloth", NA, {"use_kt": True, "model_name_or_path": "Qwen/Qwen3-30B-A3B"}),
     Case("fp8", NA, {"bf16": True}, NPU),
     Case(

@@ -52,6 +52,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.reading import truth
+from flake8_gpu_training.hardware import GPUS
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 from flake8_gpu_training.stages import LADDER, Fit, lowest_fit
@@ -111,6 +112,9 @@ _SHARE_OF_STATES = 0.7  # the rest is for activations
 def _on_any_number(run: Run) -> Judgement:
     """A run whose ranks are not counted: what fits one GPU need not be split on several."""
     states, room = states_gib(run), memory_gib(run) or _SMALL_GIB
+    largest = memory_gib(run) or max(one.memory_gib for one in GPUS.values())
+    if states is not None and states > largest:
+        return _on_several(run, states, largest)
     if states is None or states > _SHARE_OF_STATES * room:
         return cannot_tell(NO_PROCESSES if is_ray(run) else uncounted(run))
     return off(
@@ -118,6 +122,28 @@ def _on_any_number(run: Run) -> Judgement:
             f"模型状态约 {states:.0f} GiB，单卡放得下，无需切分",
             f"model states of about {states:.0f} GiB fit one GPU: nothing has to be split",
         )
+    )
+
+
+def _on_several(run: Run, states: float, largest: float) -> Judgement:
+    """What no GPU holds has to be split, over however many there are."""
+    how = how_to_shard(run, 3)
+    return advise(
+        run,
+        f"about {states:.0f} GiB of model states on every rank exceed a GPU of {largest:.0f} GiB; "
+        f"{how.name} splits them over the ranks",
+        Text(
+            f"未切分，每卡需要约 {states:.0f} GiB 模型状态，超过 {largest:.0f} GiB 显存",
+            f"not split: about {states:.0f} GiB of states a GPU, more than {largest:.0f} GiB",
+        ),
+        Text(
+            f"启用 {how.name}，把模型状态切分到多张卡（卡数未知）",
+            f"use {how.name} to split the states over the GPUs (their number is not known)",
+        ),
+        parameters=how.parameters,
+        snippet=how.snippet,
+        variant=how.variant,
+        at=how.at,
     )
 
 
