@@ -20,7 +20,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"embed|rerank|\bbge\b|\bgte\b|\be5-", "embedding"),
     (r"whisper|wav2vec|hubert|cosyvoice|\btts\b|qwen\d*-audio|qwen2-audio", "audio"),
     (
-        r"\bwan\d|wan-?2|cogvideo|hunyuanvideo|hunyuan-video|\bltx\b|ltx-|mochi|open-?sora|t2v|i2v",
+        r"\bwan\d|wan-?2|cogvideo|hunyuanvideo|hunyuan-video|\bltx\b|ltx-|mochi|open-?sora|t2v|i2v"
+        r"|minimax-h\d",
         "video",
     ),
     (

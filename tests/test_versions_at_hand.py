@@ -339,3 +339,18 @@ def test_what_a_held_release_lacks_is_not_advised(tmp_path: Path) -> None:
         files = {**source("src/", version), "sft.yaml": RECIPE}
         found[version] = bool(told(tmp_path / version, files, "GPU305"))
     assert found == {"0.8.3": False, "0.9.5": True}
+
+
+@pytest.mark.parametrize(
+    ("model", "flags", "refused"),
+    [
+        ("MiniMaxAI/MiniMax-H3", "--ring-degree 2", False),
+        ("me/llama-of-pictures", "--num-gpus 4 --mine 8", False),
+        ("Qwen/Qwen3-8B", "--mine 8", True),
+    ],
+)
+def test_a_server_of_images_or_videos_has_flags_of_its_own(
+    tmp_path: Path, model: str, flags: str, refused: bool
+) -> None:
+    files = {"serve.sh": f"sglang serve --model-path {model} {flags}\n"}
+    assert bool(told(tmp_path, files, "GPU005")) is refused

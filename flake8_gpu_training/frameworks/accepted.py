@@ -345,6 +345,16 @@ _PLUGGED = frozenset({"omni"})
 """Flags of programs that build on an engine and add flags of their own (vLLM-Omni)."""
 
 
+_OF_DIFFUSION = frozenset(
+    """
+    num_gpus sp_degree ulysses_degree ring_degree performance_mode use_fsdp_inference
+    dit_cpu_offload dit_layerwise_offload layerwise_offload_components pipeline_class_name
+    model_variant srt_encoder_url pe_server_url
+    """.split()  # noqa: SIM905
+)
+"""Flags that only SGLang's server of image and video models has (multimodal_gen)."""
+
+
 def _server(run: Run) -> Optional[Accepted]:
     """What the server of an engine takes; its other commands have flags of their own."""
     if run.kind is not RunKind.SERVE or run.place.call is not None or run.command is None:
@@ -352,7 +362,8 @@ def _server(run: Run) -> Optional[Accepted]:
     if _PLUGGED & run.settings.keys() or is_router(run):
         return None
     by_model = [word.text for word in run.command.words[:2]] == ["sglang", "serve"]
-    if by_model and run.model.kind not in ("LLM", "MLLM", "embedding"):
+    makes_images = by_model and not _OF_DIFFUSION.isdisjoint(run.settings)
+    if makes_images or (by_model and run.model.kind not in ("LLM", "MLLM", "embedding")):
         return None  # a model of images or videos gets a server of other flags
     found = _accepted(run, run.framework, "serve", completes=True)
     if found is None or _is_patched(run, found):
