@@ -368,6 +368,16 @@ def test_padding_that_is_written_is_shown_with_what_it_does_not_go_with(tmp_path
     assert "padding_free" in item.evidence[0].text
 
 
+def test_the_attention_that_runs_by_default_earns_its_part(tmp_path: Path) -> None:
+    case = Case("sdpa", Status.PARTIAL, {"max_length": 8192})
+    items = items_of(audited(tmp_path, by_flags(case)))
+    sdpa, flash = items["sdpa"], items["flash-attention-2"]
+    assert (sdpa.status, sdpa.points, sdpa.lost) == (Status.PARTIAL, 2, 2)
+    assert "sdpa" in sdpa.evidence[0].text
+    assert flash.status is Status.RECOMMENDED
+    assert flash.action.en
+
+
 def test_the_initialization_that_is_written_is_shown(tmp_path: Path) -> None:
     case = Case("pissa", OFF, {"init_weights": "olora"})
     item = items_of(audited(tmp_path, by_flags(case)))["pissa"]

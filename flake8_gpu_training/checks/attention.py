@@ -239,7 +239,7 @@ def _sdpa(setting: Setting) -> str:
 
 
 _BY_DEFAULT = "default-"
-_TELLS_DEFAULTS = ("llamafactory", "hf_trainer")
+_TELLS_DEFAULTS = ("llamafactory", "hf_trainer", "swift")
 """Frameworks whose audits count the kernel that they take by default."""
 
 
@@ -251,6 +251,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
     priority = _flash_priority(written, dense, long and not single)
     condition = "" if architecture(run) is not None else " (Ampere or newer)"
     served = written == "sdpa" and (setting.explicit or run.framework in _TELLS_DEFAULTS)
+    served = served and not (run.framework == "swift" and dense)  # it would not start (GPU016)
     variant = _sdpa(setting) if setting.explicit else f"{_BY_DEFAULT}{_sdpa(setting)}"
     answer = advise(
         run,
@@ -366,7 +367,7 @@ CHECKS: tuple[Check, ...] = (
             Item(_A, "D", "flash-attention", 1, "", _SERVES),
             Item(_S, "F", "flash-attention-2", 4, "attention", "flash-attention-2"),
             Item(_S, "F", "flash-attention-3", 4, "attention", "flash-attention-3"),
-            Item(_S, "F", "sdpa", 4, "attention", "sdpa|auto"),
+            Item(_S, "F", "sdpa", 4, "attention", "sdpa|auto|default-sdpa"),
             Item(_S, "F", "flex-attention", 4, "attention", "flex-attention"),
             Item(
                 _L, "F", "flash-attention-2", 3, "attention", "flash-attention-2|flash-attention-3"

@@ -11,6 +11,7 @@ from typing import Any
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks import swift_megatron
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
+from flake8_gpu_training.frameworks.attention_defaults import attention_of_named
 from flake8_gpu_training.frameworks.base import Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
@@ -186,7 +187,19 @@ def _attention(run: Run) -> dict[str, Setting]:
     old = find(run, "use_flash_attn")
     if old is not None and setting is None and is_true(old):
         return {"attention": practice("attention", "flash_attention_2", old)}
-    return {}
+    return _default_attention(run) if setting is None and old is None else {}
+
+
+def _default_attention(run: Run) -> dict[str, Setting]:
+    """ms-swift leaves the configuration alone (model/utils.py, update_attn_impl), so that
+    Transformers chooses by the model's family."""
+    name = run.model.known_as
+    if not name or run.model.kind == "unknown":
+        return {}
+    value, note = attention_of_named(run, name)
+    if not known(value):
+        return {"attention": Setting("attention", value)}
+    return by_default(run, "attention", value, f"{_MODEL}: attn_impl None; {note}")
 
 
 def _flash(value: str) -> str:
