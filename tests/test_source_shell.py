@@ -650,3 +650,9 @@ def test_an_unknown_word_may_be_the_arguments_that_seem_missing(
 def test_a_line_of_dashes_is_no_lost_flag(line: str, lost: int) -> None:
     problems = read(f"python train.py\n{line}\n").problems
     assert sum(problem.kind is ProblemKind.CUT_SHORT for problem in problems) == lost
+
+
+def test_flags_lost_to_one_cause_are_told_once() -> None:
+    text = "swift rlhf\n--model a\n--lr 1\n\n--steps 2\npython b.py\n--lr 1\n"
+    lost = [p.location.line for p in read(text).problems if p.kind is ProblemKind.CUT_SHORT]
+    assert lost == [2, 7]

@@ -378,6 +378,95 @@ def test_the_attention_that_runs_by_default_earns_its_part(tmp_path: Path) -> No
     assert flash.action.en
 
 
+def test_sequence_parallel_of_layers_that_are_not_split_has_no_effect(tmp_path: Path) -> None:
+    found = {}
+    for size in (1, 2):
+        settings = {"sequence_parallel": True, "tensor_model_parallel_size": size}
+        case = Case("sequence-parallel", OFF, settings, EIGHT, (), MEGATRON)
+        found[size] = items_of(audited(tmp_path / str(size), by_flags(case)))["sequence-parallel"]
+    assert (found[1].status, found[2].status) == (OFF, ON)
+    assert found[1].current.en == "no effect while tensor parallelism is 1"
+    assert "sequence_parallel" in found[1].evidence[0].text
+
+
+def test_what_is_read_before_training_is_said_of_streaming_and_lazy_tokens(tmp_path: Path) -> None:
+    items = items_of(audited(tmp_path, by_flags(Case("lazy-tokenize", OFF))))
+    assert items["streaming"].current == items["lazy-tokenize"].current
+    assert "tokenised when fetched" in items["lazy-tokenize"].current.en
+
+
+def test_the_source_of_a_fork_says_the_release(tmp_path: Path) -> None:
+    launch = f"swift sft --model {QWEN} --dataset mine.jsonl\n"
+    told = {}
+    for name, more in (("fork", {"swift/cli/main.py": ""}), ("own", {})):
+        files = {"swift/version.py": "__version__ = '3.9.0.dev0'\n", "a.sh": launch, **more}
+        (run,) = [r for r in runs_of(tmp_path / name, files) if r.framework == "swift"]
+        told[name] = (run.held.get("ms-swift"), run.practice("prefetch_factor").value)
+    assert told == {"fork": ("3.9.0.dev0", 10), "own": (None, 2)}
+
+
+OWN_PIPELINE = """\
+import argparse
+
+from swift.llm.argument import TrainArguments
+from swift.llm.base import {base}
+
+from parts import OurTrainer
+
+
+class Ours({base}):
+    args_class = TrainArguments
+
+
+def sft_main(args=None):
+    return Ours(args).main()
+
+
+def parse_args():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", type=str, required=True)
+    parser.add_argument("--train_type", type=str, required=True)
+    parser.add_argument("--dataset", type=str)
+    parser.add_argument("--max_length", type=int, default=2048)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    args = parse_args()
+    ours = TrainArguments(
+        model=args.model, train_type=args.train_type, dataset=args.dataset.split(","),
+        max_length=args.max_length,
+    )
+    ours.train_type = args.train_type
+    sft_main(ours)
+"""
+
+
+@pytest.mark.parametrize("base", ["SwiftPipeline", "SwiftSft"])
+@pytest.mark.parametrize("tuning", ["lora", "full"])
+def test_a_pipeline_of_ones_own_is_given_the_command_line(
+    base: str, tuning: str, tmp_path: Path
+) -> None:
+    launch = f"python train.py --model {QWEN} --train_type {tuning} --dataset a.json\n"
+    parts = "from transformers import Trainer\n\n\nclass OurTrainer(Trainer):\n    pass\n"
+    files = {
+        "train.py": OWN_PIPELINE.replace("{base}", base),
+        "parts.py": parts,
+        "train.sh": launch,
+        **pinned("3.5.2"),
+    }
+    (run,) = runs_of(tmp_path, files)
+    assert run.framework == "swift"
+    told = (run.value("tuning"), run.value("max_length"), run.value("algorithm"), run.model.name)
+    assert told == (tuning, 2048, "sft", QWEN)
+
+
+def test_rlhf_that_names_no_algorithm_is_dpo(tmp_path: Path) -> None:
+    case = Case("grpo-sampling", NA, {}, EIGHT, (), RLHF)
+    item = items_of(audited(tmp_path, by_flags(case)))["grpo-sampling"]
+    assert item.status is NA
+
+
 def test_the_initialization_that_is_written_is_shown(tmp_path: Path) -> None:
     case = Case("pissa", OFF, {"init_weights": "olora"})
     item = items_of(audited(tmp_path, by_flags(case)))["pissa"]

@@ -141,6 +141,16 @@ def trains_head(run: Run) -> bool:
     return any("lm_head" in str(setting.value) for setting in found if setting is not None)
 
 
+_OTHER_WEIGHTS = re.compile(r"(?i)awq|gptq|aqlm|hqq|eetq|fp8|int[48](?![0-9])")
+
+
+def unsloth_loads(run: Run) -> bool:
+    """Whether Unsloth's loader takes the weights: ms-swift asks it for 16 bits, or for 8 or 4 of
+    bitsandbytes (model/register.py of 4.6.0, load_by_unsloth)."""
+    method = text(run, "quantization_method")
+    return method in (None, "none", "bnb") and _OTHER_WEIGHTS.search(run.model.known_as) is None
+
+
 def prefers_unsloth(run: Run) -> bool:
     """Whether Unsloth suits the run better than Liger: LoRA on one GPU under ms-swift.
 
@@ -154,6 +164,7 @@ def prefers_unsloth(run: Run) -> bool:
         and run.value("padding_free") is not True
         and not any(run.setting(name) is not None for name in _NOT_WITH_UNSLOTH)
         and text(run, "tuning") == "lora"
+        and unsloth_loads(run)
         and ranks(run) == 1
         and text(run, "algorithm") in (None, "pt", "sft")
         and run.value("megatron") is not True

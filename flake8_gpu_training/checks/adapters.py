@@ -243,6 +243,12 @@ def _quantized(run: Run) -> Judgement:
     started = _start_refuses(run)
     if started is not None:
         answer = excluding(answer, *started)
+    if text(run, "tuning") in _OF_PLAIN_LINEARS:
+        name = _OF_PLAIN_LINEARS[str(run.value("tuning"))]
+        why = Text(
+            f"PEFT 的 {name} 不接受 HQQ、EETQ 权重", f"PEFT's {name} takes no HQQ or EETQ weights"
+        )
+        answer = excluding(answer, why, "hqq", "eetq")
     if has_fp8(run) is False:
         name = gpu_text(run)
         answer = excluding(answer, Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"), "fp8")
@@ -273,8 +279,9 @@ def _base(run: Run) -> Judgement:
     name = str(method.value).lower()
     if name not in ("none", ""):
         return on(method, "bnb-8bit" if name == "bnb" and _bits(run) == 8 else name)
-    if text(run, "tuning") not in _ADAPTERS:
-        return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
+    kept = _needs_weights(run)
+    if kept is not None:
+        return kept
     checkpoint = run.practice("model")
     named = _QUANTIZED_CHECKPOINT.search(str(checkpoint.value)) if checkpoint.known else None
     if named is not None and run.framework in ("llamafactory", "hf_trainer"):
@@ -288,6 +295,31 @@ def _base(run: Run) -> Judgement:
     if run.framework == "swift" and bits is not None and is_on(bits):
         return _without_method(run, bits)
     return _unquantized(run)
+
+
+# peft 0.17.1 and 0.21.0, tuners/*/model.py, _create_new_module: what is neither a torch.nn.Linear,
+# as the layers of bitsandbytes and FP8 are, nor one of GPTQ ends in an error.
+_OF_PLAIN_LINEARS = {
+    "adalora": "AdaLoRA",
+    "ia3": "IA3",
+    "fourierft": "FourierFT",
+    "bone": "Bone",
+}
+
+
+def _needs_weights(run: Run) -> Optional[Judgement]:
+    """Why what is trained leaves no frozen weights to quantize, or None where it does."""
+    tuning = text(run, "tuning")
+    if tuning in _ADAPTERS or tuning in _OF_PLAIN_LINEARS:
+        return None
+    if run.framework == "swift" and tuning == "llamapro":  # tuners/llamapro.py, 4.6.0
+        return cannot_apply(
+            Text("LLaMA-Pro 训练复制出的整层", "LLaMA-Pro trains copies of whole layers")
+        )
+    if run.framework == "swift" and tuning != "full":
+        own = Text(f"微调方式 {tuning}", f"tuning is {tuning}")
+        return cannot_tell(run.practice("tuning") if tuning is None else own)
+    return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
 
 
 def _without_method(run: Run, bits: Setting) -> Judgement:
@@ -379,7 +411,7 @@ def _freezing(run: Run) -> Judgement:
         for attribute in program.attributes:
             if attribute.name.endswith(".requires_grad") and attribute.value is False:
                 return on(attribute)
-    if text(run, "tuning") in (*_ADAPTERS, "adalora"):
+    if text(run, "tuning") in (*_ADAPTERS, *_OF_PLAIN_LINEARS):
         return cannot_apply(
             Text("适配器训练已冻结基座", "adapters leave the base model frozen already")
         )

@@ -31,7 +31,12 @@ from flake8_gpu_training.checks._kernel_examples import (
     LOAD,
     SCRIPT,
 )
-from flake8_gpu_training.checks._kernels import liger_supports, prefers_unsloth, trains_head
+from flake8_gpu_training.checks._kernels import (
+    liger_supports,
+    prefers_unsloth,
+    trains_head,
+    unsloth_loads,
+)
 from flake8_gpu_training.checks._llamafactory import OLDER
 from flake8_gpu_training.checks._programs import (
     builds_vision,
@@ -363,9 +368,14 @@ def _unsloth(run: Run) -> Judgement:
     found = imports(run, "unsloth")
     if found is not None:
         return on(f"import {found.dotted}", "unsloth")
-    full = tunes_all(run)
-    if full is True or text(run, "tuning") == "oft":  # LLaMA-Factory 0.9.5, model/adapter.py
+    tuning, of_swift = text(run, "tuning"), run.framework == "swift"
+    # LLaMA-Factory 0.9.5, model/adapter.py; ms-swift 4.6.0, pipelines/train/tuner.py
+    if tuning in ("full", "oft") or (of_swift and tuning not in (None, "lora")):
         return cannot_apply(Text("Unsloth 后端只用于 LoRA", "Unsloth is for LoRA"))
+    if of_swift and not unsloth_loads(run):
+        return cannot_apply(
+            Text("Unsloth 只加载 16 位或 BnB 权重", "Unsloth loads weights of 16 bits or of BnB")
+        )
     if run.value("megatron") is True:
         return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
     if run.value("liger_kernel") is True:

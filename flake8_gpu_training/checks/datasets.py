@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Optional
 
 from flake8_gpu_training.checks import _storage as storage
 from flake8_gpu_training.checks._data_examples import llamafactory_lacks, swift_lacks
@@ -256,6 +256,20 @@ def _tokenized_late(call: Call) -> Judgement:
 
 # --- GPU509: preprocessing in parallel ---
 
+_FEW = 500
+"""Samples that one process tokenises within seconds."""
+_TAKEN = re.compile(r"[^#\s]+#(\d+)")
+
+
+def _taken(run: Run) -> Optional[int]:
+    """How many samples ms-swift takes where each data set says so (``name#100``), else None."""
+    named = run.practice("dataset")
+    if run.framework != "swift" or not named.known:
+        return None
+    words = named.value if isinstance(named.value, (list, tuple)) else str(named.value).split()
+    counts = [_TAKEN.fullmatch(str(word).strip("'\"")) for word in words]
+    return sum(int(found[1]) for found in counts if found) if words and all(counts) else None
+
 
 @of_training(alone=False)
 def _preprocessing(run: Run) -> Judgement:
@@ -277,6 +291,10 @@ def _preprocessing(run: Run) -> Judgement:
         return cannot_apply(Text("取样本时才分词", "samples are tokenised when fetched"))
     if (number(run, "preprocessing_workers") or 1) > 1:
         return on(setting)
+    taken = _taken(run)
+    if taken is not None and taken <= _FEW:
+        few = f"只取 {taken} 条样本，单进程足够", f"{taken} samples are taken: one process will do"
+        return off(Text(*few), setting)
     return advise(
         run,
         "one process tokenises the whole dataset before the first step",

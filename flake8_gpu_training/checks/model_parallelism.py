@@ -160,6 +160,10 @@ _LONG_SEQUENCES = (
 _WHOLE_SEQUENCES = ("kto", "cpo", "simpo", "orpo", "rm", "ppo", "gkd")
 
 
+# ms-swift 4.6.0, megatron/arguments/megatron_args.py, and Megatron itself turn it off then.
+_NO_EFFECT = Text("张量并行为 1 时不起作用", "no effect while tensor parallelism is 1")
+
+
 @of_training()
 def _sequence_parallel(run: Run) -> Judgement:
     call = first_call(run, *_LONG_SEQUENCES)
@@ -175,6 +179,9 @@ def _sequence_parallel(run: Run) -> Judgement:
     length = number(run, "max_length")
     count = gpus(run)
     if length is None or length < _LONG_CONTEXT or count is None:
+        switch = parameter(run, "sequence_parallel")
+        if of_megatron(run) and switch.explicit and is_on(switch):
+            return off(_NO_EFFECT, switch)
         return off(
             Text(
                 "未用序列并行；序列超过 128K 时才需要",

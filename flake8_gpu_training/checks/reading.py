@@ -286,7 +286,13 @@ def _swift_reading(run: Run) -> Judgement:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if late:
         return on("lazy_tokenize=true (ms-swift's default for multimodal models)", "lazy")
-    return off(Text("未启用（超大数据集可选）", "off (for very large datasets)"))
+    return off(
+        Text(
+            "训练前整体读入并分词（超大数据集可流式或延迟分词）",
+            "read and tokenised before training (very large datasets may be streamed, or "
+            "tokenised when fetched)",
+        )
+    )
 
 
 _ONE_OF_TWO = Text("与 streaming 互斥", "not with streaming")

@@ -107,11 +107,12 @@ def group(run: Run) -> str:
 
 @once_per_run
 def release(run: Run) -> str:
-    """The release whose defaults hold: the pinned one, else the newest that the project takes."""
+    """The release whose defaults hold: the pinned one, else the newest that the project takes;
+    where the project holds ms-swift's source, the one that this is of."""
     state = at_hand(run, _DISTRIBUTION)
     if state is not None:
         return state.version
-    return run.versions.get(_DISTRIBUTION, "")
+    return run.held.get(_DISTRIBUTION) or run.versions.get(_DISTRIBUTION, "")
 
 
 def declared(run: Run, name: str) -> Optional[Parameter]:
@@ -127,9 +128,10 @@ def lacks(run: Run, *names: str) -> bool:
     in some release, or what ``megatron`` takes, this can be said.
     """
     state, table, command = at_hand(run, _DISTRIBUTION), _table(), group(run)
-    if state is None and not is_megatron(run):
+    held = run.held.get(_DISTRIBUTION, "")
+    if state is None and not held and not is_megatron(run):
         return False
-    allowed = state.allowed if state is not None else (len(table.versions) - 1,)
+    allowed = state.allowed if state is not None else (table.release(held),)
     if any(table.knows(command, name, index) for name in names for index in allowed):
         return False
     return not table.extends(command) or any(table.spans(command, name) for name in names)
@@ -223,9 +225,19 @@ def pretokenized(run: Run) -> dict[str, Setting]:
     return by_default(run, "pretokenized", False, note)
 
 
+# The classes of arguments that programs hand to ms-swift's functions and pipelines.
+_TRAINS: Mapping[str, str] = {
+    "SftArguments": "sft",
+    "TrainArguments": "sft",
+    "PretrainArguments": "pt",
+    "RLHFArguments": "rlhf",
+}
+
+
 def algorithm(run: Run) -> dict[str, Setting]:
     """What the run optimizes, and what generates its completions."""
-    command = subcommand(run)
+    call = run.place.call
+    command = subcommand(run) or (_TRAINS.get(call.method, "") if call is not None else "")
     found: dict[str, Setting] = {}
     written = find(run, "rlhf_type")
     if command in ("sft", "pt"):

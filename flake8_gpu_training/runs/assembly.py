@@ -589,7 +589,7 @@ class Assembly:
         changes = changed_settings(entry.constructor, outcome) if outcome is not None else None
         is_open = is_open or (outcome is not None and are_lost(entry.constructor, outcome))
         if changes is None and entry.constructor is not None:
-            changes = assigned_later(entry.constructor, program, layers[0])
+            changes = assigned_later(entry.constructor, program, layers[0], namespace)
         if layers:
             layers[0] = {**layers[0], **(changes or {})}
         else:

@@ -76,7 +76,14 @@ def named_in_submodules(text: str) -> frozenset[str]:
 
 # --- which release the source is of ---
 
-_OF_LLAMAFACTORY = re.compile(r"(?:^|/)(?:llamafactory|llmtuner)/(?:extras/env|cli|__init__)\.py$")
+_SAYS: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "llamafactory": re.compile(
+            r"(?:^|/)(?:llamafactory|llmtuner)/(?:extras/env|cli|__init__)\.py$"
+        ),
+        "ms-swift": re.compile(r"(?:^|/)swift/version\.py$"),
+    }
+)
 _VERSION = re.compile(r"(?m)^(?:__version__|VERSION)\s*=\s*[\"'](\d[\w.]*)[\"']")
 
 
@@ -96,17 +103,27 @@ class Held:
 def releases_held(
     paths: Iterable[str], read: Callable[[str], str], commands: Iterable[Command]
 ) -> tuple[Held, ...]:
-    """The sources that say their own version (LLaMA-Factory's launcher prints it)."""
-    found: dict[str, str] = {}
-    for path in paths:
-        mark = _OF_LLAMAFACTORY.search(path)
-        version = _VERSION.search(read(path)) if mark is not None else None
-        if mark is not None and version is not None:
-            found[_root_of(path[: mark.start()])] = version[1]
+    """The sources that say their own version."""
+    found: dict[tuple[str, str], str] = {}
+    listed = frozenset(paths)
+    for path in sorted(listed):
+        for name, pattern in _SAYS.items():
+            mark = pattern.search(path)
+            if mark is None or not _is_whole(name, path[: mark.start()], listed):
+                continue
+            version = _VERSION.search(read(path))
+            if version is not None:
+                found[_root_of(path[: mark.start()]), name] = version[1]
     if not found:
         return ()
     into = {folder for command in commands for folder in _installs(command)}
-    return tuple(Held(f, "llamafactory", v, f in into) for f, v in sorted(found.items()))
+    return tuple(Held(f, name, v, f in into) for (f, name), v in sorted(found.items()))
+
+
+def _is_whole(name: str, folder: str, listed: frozenset[str]) -> bool:
+    """Whether the package is the distribution's: other projects have a ``swift`` of their own."""
+    marks = _SOURCES[name] if name == "ms-swift" else ()
+    return not marks or any(f"{folder}/{mark}".lstrip("/") in listed for mark in marks)
 
 
 def held_for(sources: Iterable[Held], paths: Iterable[str]) -> dict[str, str]:

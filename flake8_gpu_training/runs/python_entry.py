@@ -60,6 +60,16 @@ _SWIFT_MAINS: Mapping[str, tuple[str, RunKind]] = MappingProxyType(
 _SWIFT_ARGUMENTS = re.compile(
     r"(?:Megatron)?(?:Sft|Train|Training|Pretrain|RLHF|Infer|Deploy)Arguments"
 )
+# The classes behind those functions, from which a project derives one of its own.
+_SWIFT_PIPELINES = frozenset({"SwiftPipeline", "SwiftSft", "SwiftPt", "SwiftRLHF"})
+_SWIFT_TRAINS: Mapping[str, str] = MappingProxyType(
+    {
+        "SftArguments": "sft",
+        "TrainArguments": "sft",
+        "PretrainArguments": "pt",
+        "RLHFArguments": "rlhf",
+    }
+)
 _VLLM_ENGINES = frozenset({"LLM", "EngineArgs", "AsyncEngineArgs"})
 _SGLANG_ENGINES = frozenset({"Engine", "Runtime", "ServerArgs"})
 _LIGHTNING = frozenset({"pytorch_lightning", "lightning", "lightning_fabric"})
@@ -151,7 +161,8 @@ class Program:
 
 def entries_of(program: Program) -> tuple[Entry, ...]:
     """The jobs that ``program`` does; none when it neither trains nor serves."""
-    found = [*_known_mains(program), *_trainer_entries(program)]
+    found = list(_own_pipelines(program))
+    found = found or [*_known_mains(program), *_trainer_entries(program)]
     engines = list(_engine_entries(program))
     # A script that only generates may build training arguments for its data loader.
     if not found or (engines and not _builds_trainer(program)):
@@ -231,6 +242,35 @@ def _swift_entry(program: Program, main: Call) -> Entry:
             )
     reads_flags = not main.positional and not main.keywords
     return Entry("swift", kind, main.location, None, reads_flags, (), subcommand, not reads_flags)
+
+
+def _own_pipelines(program: Program) -> Iterator[Entry]:
+    """Training by a class of the project that derives from one of ms-swift's pipelines, which is
+    given arguments that the script makes, or reads them as ms-swift does."""
+    if not any(
+        base.startswith("swift.") and base.rpartition(".")[2] in _SWIFT_PIPELINES
+        for item in program.classes().values()
+        for base in item.bases
+    ):
+        return
+    for call in program.script.calls:
+        train = _SWIFT_TRAINS.get(call.method)
+        if train is not None and call.name.startswith("swift."):
+            yield Entry(
+                "swift",
+                RunKind.TRAIN,
+                call.location,
+                call,
+                subcommand=train,
+                is_open=call.is_open,
+            )
+            return
+    for call in program.script.calls:
+        subcommand, kind = _SWIFT_MAINS.get(call.method, ("", RunKind.OTHER))
+        is_ours = not call.name.startswith("swift.") and not call.positional and not call.keywords
+        if kind is RunKind.TRAIN and is_ours:
+            yield Entry("swift", kind, call.location, None, True, (), subcommand)
+            return
 
 
 # --- the Hugging Face Trainer family ---------------------------------------------------
@@ -776,7 +816,9 @@ def _from_argument(name: str, argument: Argument, namespace: Namespace) -> Setti
     )
 
 
-def assigned_later(call: Call, program: Program, made: Mapping[str, Setting]) -> dict[str, Setting]:
+def assigned_later(
+    call: Call, program: Program, made: Mapping[str, Setting], namespace: Namespace
+) -> dict[str, Setting]:
     """``training_args.bf16 = True`` after ``training_args = TrainingArguments(...)``.
 
     In a branch, or in another function, it may as well stay what it was ``made``.
@@ -793,7 +835,12 @@ def assigned_later(call: Call, program: Program, made: Mapping[str, Setting]) ->
             old = found.get(name, made.get(name))
             both = (old.value, value) if old is not None else (value,)
             value = Unknown("set in a branch", tuple(v for v in both if known(v)))
-        found[name] = Setting(name, value, place, Origin.CONSTRUCTOR)
+        passed = namespace.resolve(value)
+        found[name] = (
+            renamed(passed, name)
+            if passed is not None
+            else Setting(name, value, place, Origin.CONSTRUCTOR)
+        )
     return found
 
 

@@ -190,11 +190,12 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
             message = "spaces follow the backslash: the command ends here"
             yield Problem(ProblemKind.CUT_SHORT, message, source.location(match.start()))
             told.add(match.end() + 1)
-    for statement in walk(program.body):
-        if isinstance(statement, Simple) and statement.words:
-            word = statement.words[0]
-            line = text.rfind("\n", 0, word.start) + 1
-            if _LOST_FLAG.match(text, word.start) and line not in told:
-                shown = text[word.start : word.end].splitlines()[0][:40]
-                message = f"{shown} is no part of the command before it"
-                yield Problem(ProblemKind.CUT_SHORT, message, source.location(word.start))
+    simple = (s for s in walk(program.body) if isinstance(s, Simple) and s.words)
+    after_lost = False
+    for word in sorted((s.words[0] for s in simple), key=lambda word: word.start):
+        line = text.rfind("\n", 0, word.start) + 1
+        goes_on, after_lost = after_lost, _LOST_FLAG.match(text, word.start) is not None
+        if after_lost and not goes_on and line not in told:  # one cause is told once
+            shown = text[word.start : word.end].splitlines()[0][:40]
+            message = f"{shown} is no part of the command before it"
+            yield Problem(ProblemKind.CUT_SHORT, message, source.location(word.start))
