@@ -16,6 +16,7 @@ import jinja2
 
 from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
 from flake8_gpu_training.facts import ProblemKind, Word, known
+from flake8_gpu_training.frameworks.engine_of import engine_of as engine_in
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -151,6 +152,7 @@ def documents(report: Report, lang: str) -> dict[str, str]:
                 audit=view.audit(identifier),
                 title=audit.title,
                 subject=view.subject(identifier),
+                unstarted=view.unstarted(identifier),
                 **view.advice(identifier),
                 tree=view.tree(identifier),
                 unread=view.unread(identifier),
@@ -259,6 +261,7 @@ class _View(RunWords):
             "launch_of": self.launch_of,
             "long_launch_of": self.long_launch_of,
             "attainment_of": self.attainment_of,
+            "unstarted": self.unstarted,
             "hint_of": self.hint_of,
             "mistakes_of": lambda r: [
                 e for e in r.recommendations if e.is_mistake and e.priority is Priority.HIGH
@@ -384,8 +387,29 @@ class _View(RunWords):
         }
 
     def subject(self, identifier: str) -> Optional[Run]:
-        """The run that the document of an audit is about."""
+        """The run that the document of an audit is about; None for an engine that none starts."""
+        if self.unstarted(identifier):
+            return None
         return self.report.engine_runs.get(identifier, self.report.primary)
+
+    def unstarted(self, identifier: str) -> str:
+        """The sentence on an engine that the project names and no run starts; "" for others."""
+        report = self.report
+        if identifier not in _ENGINES or identifier in report.engine_runs:
+            return ""
+        primary = report.primary
+        engine = engine_in(primary) if primary is not None else None
+        if primary is None or (engine is not None and engine.name == identifier):
+            return ""
+        title = self.say(title_of(identifier))
+        named = next((e for e in report.evidence if e.framework == identifier), None)
+        place = self.t(f"（见 `{named.location}`）", f" (`{named.location}`)") if named else ""
+        return self.t(
+            f"项目提到 {title}{place}，但未读到启动它的运行，无从判断；"
+            "请用 `--launch-command` 给出命令。",
+            f"The project names {title}{place}, but no run is seen to start it, so there is "
+            "nothing to judge: pass its command as `--launch-command`.",
+        )
 
     def audit_heading(self, audit: ScoredAudit) -> str:
         """An audit's heading with its number of categories."""

@@ -246,6 +246,22 @@ class RunWords:
 
     def memory_note(self, report: Report) -> str:
         """What the figures of the memory table rest on."""
+        notes = (self._lengths_of(report), self._optimizer_of(report))
+        return self.t("", " ").join(note for note in notes if note)
+
+    def _optimizer_of(self, report: Report) -> str:
+        optimizer = report.primary.practice("optimizer") if report.primary is not None else None
+        if optimizer is None or optimizer.known or optimizer.location is None:
+            return ""
+        if report.memory is None or "optimizer" in report.memory.offloaded:
+            return ""
+        place = f"`{optimizer.location}`"
+        return self.t(
+            f"优化器未知（{place}），按 Adam 的状态计。",
+            f"The optimizer is not known ({place}); the states of Adam are counted.",
+        )
+
+    def _lengths_of(self, report: Report) -> str:
         found = report.memory
         assert found is not None
         if found.full_parts is None:

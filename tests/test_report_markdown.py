@@ -335,3 +335,30 @@ def test_a_script_in_a_launch_command_stands_on_a_line_of_its_own(tmp_path: Path
     start = lines.index("accelerate launch \\")
     assert lines[start + 1 : start + 3] == ["--mixed_precision=bf16 \\", "scripts/train.py \\"]
     assert "--hook=a/b.py" in lines
+
+
+def test_an_engine_that_no_run_starts_is_said_in_a_sentence(tmp_path: Path) -> None:
+    root = tmp_path / "swift_lora_sft"
+    shutil.copytree(FIXTURES / "swift_lora_sft", root)
+    (root / "chat.py").write_text("import sglang\n", encoding="utf-8")
+    assert main([str(root), "--quiet", "--lang", "en", "--output-dir", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out" / MAIN).read_text(encoding="utf-8")
+    audit = (tmp_path / "out" / "v0_sglang-optimization-report.md").read_text(encoding="utf-8")
+    told = "The project names SGLang (`chat.py:1`), but no run is seen to start it"
+    for document in (text, audit):
+        assert told in document
+    section = text.split("SGLang inference optimization audit (10 categories)")[1]
+    assert "| A |" not in section.split("## Recommendations")[0]
+    assert "Qwen2.5-7B" not in audit.split("## Overview")[0]
+
+
+def test_an_optimizer_that_is_not_known_is_said_to_be_counted_as_adam(tmp_path: Path) -> None:
+    root = tmp_path / "swift_lora_sft"
+    shutil.copytree(FIXTURES / "swift_lora_sft", root)
+    script = root / "train.sh"
+    flag = '--optim "$1"'
+    text = script.read_text(encoding="utf-8").replace("swift sft", f"swift sft {flag}")
+    script.write_text(text.replace("    --deepspeed configs/ds_z3_offload.json \\\n", ""))
+    assert main([str(root), "--quiet", "--lang", "en", "--output-dir", str(tmp_path / "out")]) == 0
+    written = (tmp_path / "out" / MAIN).read_text(encoding="utf-8")
+    assert "the states of Adam are counted" in written
