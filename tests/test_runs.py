@@ -335,8 +335,11 @@ def test_unknown_words_open_a_run(runs_in: MakeRuns, rest: str) -> None:
     assert run.settings["bf16"].value is True
 
 
-def test_an_unknown_value_is_carried_and_does_not_open_a_run(runs_in: MakeRuns) -> None:
-    (run,) = runs_in({"run.sh": "swift sft --model $1 --lr 1"})
+@pytest.mark.parametrize("value", ["$1", '"$OPTIM"', "$TARGET", "$PARAMETRIZATION"])
+def test_an_unknown_value_is_carried_and_does_not_open_a_run(
+    runs_in: MakeRuns, value: str
+) -> None:
+    (run,) = runs_in({"run.sh": f"swift sft --model {value} --lr 1"})
     assert not known(run.settings["model"].value)
     assert not run.is_open
 

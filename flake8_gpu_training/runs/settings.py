@@ -25,7 +25,9 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
 _NEGATIVE = re.compile(r"-\.?\d")
 # An unquoted variable that holds more arguments rather than one value.
-_MORE_ARGUMENTS = re.compile(r"[@*]|(?i:ARG|OPT|FLAG|EXTRA|PARAM)")
+_MORE_ARGUMENTS = re.compile(
+    r"[@*]|(?i:EXTRA|(?:ARG|ARGUMENT|OPT|OPTION|FLAG|PARAM|PARAMETER)S?(?![A-Z]))"
+)
 _KEY_VALUE = re.compile(r"\+{0,2}[A-Za-z_][\w./@-]*=")
 
 
