@@ -376,6 +376,9 @@ def test_the_attention_that_runs_by_default_earns_its_part(tmp_path: Path) -> No
     assert "sdpa" in sdpa.evidence[0].text
     assert flash.status is Status.RECOMMENDED
     assert flash.action.en
+    alone = Case("sdpa", OFF, {"model": "bigscience/bloom-7b1"})
+    sdpa = items_of(audited(tmp_path / "eager", by_flags(alone)))["sdpa"]
+    assert (sdpa.status, sdpa.current.en) == (OFF, "the model's default is eager attention")
 
 
 def test_sequence_parallel_of_layers_that_are_not_split_has_no_effect(tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def _attention(run: Run) -> Judgement:
         return _will_do(run, setting, written, few)
     if has_no_flash_code(run):
         none = Text("该模型的代码没有 Flash Attention", "the model's code has none")
+        if written == "eager" and not setting.explicit:
+            none = Text("该模型默认使用 eager 注意力", "the model's default is eager attention")
         best = _SDPA_AT_MOST.search(run.model.known_as) is not None
         return _will_do(run, setting, written, none) if best else off(none, setting)
     if not setting.explicit and _loader_is_missing(run) and not _loads_by_name(run, setting):

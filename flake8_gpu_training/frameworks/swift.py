@@ -199,7 +199,7 @@ def _default_attention(run: Run) -> dict[str, Setting]:
     value, note = attention_of_named(run, name)
     if not known(value):
         return {"attention": Setting("attention", value)}
-    return by_default(run, "attention", value, f"{_MODEL}: attn_impl is not set; {note}")
+    return by_default(run, "attention", value, f"from_pretrained: {note}")
 
 
 def _flash(value: str) -> str:
