@@ -336,9 +336,7 @@ def test_unknown_words_open_a_run(runs_in: MakeRuns, rest: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["$1", '"$OPTIM"', "$TARGET", "$PARAMETRIZATION"])
-def test_an_unknown_value_is_carried_and_does_not_open_a_run(
-    runs_in: MakeRuns, value: str
-) -> None:
+def test_an_unknown_value_is_carried_and_does_not_open_a_run(runs_in: MakeRuns, value: str) -> None:
     (run,) = runs_in({"run.sh": f"swift sft --model {value} --lr 1"})
     assert not known(run.settings["model"].value)
     assert not run.is_open
