@@ -31,6 +31,7 @@ _DECODED = frozenset({"MLLM", "video", "image", "audio", "vision"})
 _DECODERS = frozenset({"torchvision", "PIL", "cv2", "albumentations", "decord", "av", "librosa"})
 _COMMUNICATION_ITEMS = frozenset({"gdrdma"})
 _SMALL_STEP = 1024  # tokens per micro-batch under which kernels are too short to fill a GPU
+_SMALL_WORK = 2e12  # parameters × tokens: a forward pass of about 10 ms at 400 TFLOPS
 _LARGE_STEP = 8192
 
 
@@ -224,7 +225,9 @@ def _work(run: Run) -> Optional[Bottleneck]:
     if not isinstance(batch, int) or not isinstance(length, int):
         return None
     tokens = batch * length
-    if tokens <= _SMALL_STEP and run.value("packing") is not True:
+    parameters = run.model.parameters
+    is_small = parameters is not None and parameters * tokens <= _SMALL_WORK
+    if tokens <= _SMALL_STEP and is_small and run.value("packing") is not True:
         return Bottleneck(
             "launch-bound",
             Text(

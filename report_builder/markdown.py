@@ -450,6 +450,13 @@ class _View(RunWords):
         """How a user gets more of the items judged; "" when the launch command is known."""
         if run is None or run.command is not None:
             return ""
+        if run.started_like is not None:
+            place = code(place_text(run.started_like, self.lang))
+            return self.t(
+                f"{place} 以变量指定配置与参数：用 `--launch-command` 给出实际命令，可判断更多项。",
+                f" {place} takes the configuration and flags from variables: pass the actual "
+                "command as `--launch-command` and more of them can be judged.",
+            )
         return self.t(
             "项目中没有启动该运行的命令：用 `--launch-command` 给出实际命令，可判断更多项。",
             " No command in the project starts this run: pass it as `--launch-command` and more of "

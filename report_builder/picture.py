@@ -143,6 +143,8 @@ class _Picture:
         if launcher.world_size is not None:
             value += self.t(f"，共 {launcher.world_size}", f", {launcher.world_size} in all")
         sources = [self._source(s) for s in (launcher.processes, launcher.nodes)]
+        if self.run.started_like is not None:
+            sources = [code(place_text(self.run.started_like, self.lang))]
         return Row(name, value, self.t("；", "; ").join(dict.fromkeys(sources)))
 
     def _practice(self, name: str, *, needed: bool) -> Optional[Row]:

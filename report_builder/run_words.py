@@ -54,6 +54,10 @@ _LACKING = {
         "the model's layers and width are not known (name a published model in full; a size "
         "given by `--model-params` does not tell them)",
     ),
+    "unlisted": Text(
+        "模型层数与宽度未知（内置的模型表中没有该模型）",
+        "the model's layers and width are not known (the built-in table of models lacks it)",
+    ),
     "kind": Text(
         "估算公式只适用于解码器语言模型，不含编码器、视觉与语音模型",
         "the formulas are those of language models that generate, not of encoders, vision or "
@@ -324,8 +328,10 @@ class RunWords:
                 "没有可估算的训练运行；需根据实际硬件调整。",
                 "There is no training run to estimate; adjust to the actual hardware.",
             )
-        lengths = {} if _has_length(run) else {"max_length": _limit_of(run)}
-        named = (lengths.get(name, name) for name in lacking)
+        instead = {} if _has_length(run) else {"max_length": _limit_of(run)}
+        if run is not None and run.model.name:
+            instead["shape"] = "unlisted"
+        named = (instead.get(name, name) for name in lacking)
         joined = self.t("；", "; ").join(self.say(_LACKING[name]) for name in named)
         return self.t(
             f"无法估算本次运行的显存：{joined}。需根据实际硬件调整。",

@@ -32,6 +32,7 @@ _LONG = 131_072
 """Samples that are longer are what a scenario is for."""
 _IN_ADAPTER: Mapping[str, str] = MappingProxyType({"lora_rank": "r"})
 """PEFT's names in a program."""
+_OPTIMIZER = re.compile(r"(?m)^optim: \w+$")
 _FRAMEWORKS = frozenset({"swift", "llamafactory", "hf_trainer"})
 _NOTHING = Text("", "")
 
@@ -61,12 +62,23 @@ def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
             text = Text(*(place.sub(kept, words, count=1) for words in text))
         else:
             changed.append(f"`{name}` {_number(own)} → {found['value']}")
+    changed += _of_states(run, text.en)
     if not changed:
         return text, _NOTHING
     return text, Text(
         f"相对本次运行的改动：{'、'.join(changed)}。",
         f"Other than in this run: {', '.join(changed)}.",
     )
+
+
+def _of_states(run: Run, text: str) -> Iterator[str]:
+    """The optimizer of a recipe, and the type of its states, where the run has another."""
+    own, found = run.practice("optimizer"), _OPTIMIZER.search(text)
+    is_adam = own.known and str(own.value).startswith(("adamw_torch", "adamw_hf"))
+    if found is not None and own.explicit and not is_adam:
+        yield f"`{own.note}` → `{found[0]}`"
+    if run.value("precision") == "pure-bf16" and re.search(r"(?m)^bf16: true$", text):
+        yield "`pure_bf16` → `bf16`"
 
 
 def without_refused(run: Run, text: Text) -> Text:

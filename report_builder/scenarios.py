@@ -27,6 +27,8 @@ from report_builder.scenario_releases import in_release, is_released, launched_i
 from report_builder.scenario_values import Alike, with_values, without_refused
 
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
+_OTHER_THAN_TEXT = frozenset({"MLLM", "audio"})
+"""Kinds of models whose data the text models of templates do not read."""
 _PREFERENCES = frozenset({"dpo", "orpo", "kto", "simpo", "cpo", "rm"})
 _MODES = (0, 18)
 """The first release of TRL with vLLM in the training processes (vllm_mode)."""
@@ -213,7 +215,8 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
     if run is not None and run.framework == "videox_fun":
         dataset, meta = _folder_and_list(run) or (dataset, meta)
     elif run is not None and _takes_its_data(run, entry):
-        dataset = _name(run, "dataset") or dataset
+        reads = suits or run.model.kind not in _OTHER_THAN_TEXT
+        dataset = (_name(run, "dataset") if reads else None) or dataset
     values = {
         "meta": meta,
         "model": model,

@@ -61,12 +61,25 @@ def test_what_is_offloaded_is_named_with_its_place() -> None:
 
 
 def test_less_severe_signs_are_told_beside_the_first() -> None:
-    run = run_of("MLLM", zero_stage=3, offload_param="cpu", micro_batch_size=1, max_length=512)
+    run = run_of("MLLM", zero_stage=3, offload_param="cpu", micro_batch_size=1, max_length=128)
     found = bottleneck(run, judge(run, all_checks()), None)
     assert (found.kind, [sign.kind for sign in found.also]) == (
         "offload-bound",
         ["io-bound", "launch-bound"],
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Qwen/Qwen2.5-0.5B-Instruct", "launch-bound"),
+        ("meta-llama/Llama-3.1-8B", "unconfirmed"),
+        ("someone/finetuned", "unconfirmed"),
+    ],
+)
+def test_few_tokens_leave_launches_in_charge_of_a_small_model_alone(name: str, kind: str) -> None:
+    run = run_of(micro_batch_size=1, max_length=1024)
+    assert bottleneck(replace(run, model=model_of(name)), (), None).kind == kind
 
 
 def test_a_script_that_decodes_images_has_samples_that_take_work() -> None:

@@ -117,6 +117,23 @@ def test_no_global_batch_is_shown_when_the_gpus_of_one_process_are_not_known(
     assert "global batch size" not in rows(tmp_path, {"train.py": SCRIPT, "run.sh": command})
 
 
+def test_who_starts_a_recipe_is_told_though_it_names_none(tmp_path: Path) -> None:
+    recipe = (
+        "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\ndo_train: true\nfinetuning_type: lora\n"
+    )
+    files = {"configs/sft.yaml": recipe, "run.sh": 'llamafactory-cli train "$1"\n'}
+    run = next(r for r in runs_of(tmp_path, files) if r.location.path == "configs/sft.yaml")
+    told = {row.name: row.source for row in picture(run, "en")}
+    assert told["Launcher and processes"] == "`run.sh:1`"
+    assert "未见" not in "".join(row.source for row in picture(run, "zh"))
+    assert (
+        main([str(tmp_path), "--output-dir", str(tmp_path / "out"), "--lang", "en", "--quiet"]) == 0
+    )
+    audit = (tmp_path / "out" / "v0_training-acceleration-audit-report.md").read_text()
+    assert "`run.sh:1` takes the configuration and flags from variables" in audit
+    assert "No command in the project starts" not in audit
+
+
 def test_a_count_that_is_not_known_is_said_to_be_unknown(tmp_path: Path) -> None:
     script = SCRIPT.replace(
         "parser = HfArgumentParser((TrainingArguments,))\n"

@@ -13,6 +13,7 @@ import yaml
 
 from flake8_gpu_training.facts import Location, Setting
 from flake8_gpu_training.models import model_of
+from flake8_gpu_training.runs.assembly import with_profile
 from flake8_gpu_training.runs.model import Hardware, Model, Place, PlaceKind, Run, RunKind
 from report_builder.report import Options, build
 from report_builder.scenarios import Scenario, scenarios
@@ -550,6 +551,35 @@ def test_a_recipe_of_llamafactory_is_for_the_runs_own_model() -> None:
     assert {"packing", "neat_packing"}.isdisjoint(recurrent)
     assert recurrent["enable_liger_kernel"] is True
     assert "enable_liger_kernel" not in recipe_for("Qwen/Qwen3-VL-8B-Instruct", "qwen3_vl")
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({"use_muon": True}, "`use_muon=True` → `optim: adamw_torch_fused`."),
+        ({"optim": "adamw_torch"}, ""),
+        ({}, ""),
+        ({"pure_bf16": True}, "`pure_bf16` → `bf16`."),
+    ],
+)
+def test_a_recipe_says_that_its_optimizer_is_another(own: dict[str, Any], told: str) -> None:
+    values = {"finetuning_type": "lora", "stage": "sft", "template": "qwen", **own}
+    settings = {name: Setting(name, value, AT) for name, value in values.items()}
+    run = replace(run_of(), framework="llamafactory", settings=settings, profile={})
+    assert scenarios(with_profile(run), "llamafactory")[0].changes.en.endswith(told)
+    assert bool(scenarios(with_profile(run), "llamafactory")[0].changes.en) is bool(told)
+
+
+def test_a_text_model_is_not_given_the_pictures_of_the_run() -> None:
+    settings = {"template": Setting("template", "qwen3_vl", AT)}
+    run = run_of("Qwen/Qwen3-VL-8B-Instruct", tuning="lora", dataset="cifar")
+    run = replace(run, framework="llamafactory", settings=settings)
+    for each in scenarios(run, "llamafactory"):
+        found = yaml.safe_load(each.files[0].text.en)
+        assert (found["dataset"] == "cifar") is ("VL" in found["model_name_or_path"])
+    text = replace(run, model=model_of("Qwen/Qwen3-8B"))
+    recipes = [yaml.safe_load(s.files[0].text.en) for s in scenarios(text, "llamafactory")]
+    assert {found["dataset"] for found in recipes} == {"cifar"}
 
 
 def test_a_recipe_has_no_parameter_that_the_release_lacks() -> None:

@@ -47,7 +47,7 @@ LLAMAFACTORY = (
             ("llamafactory/fsdp_qlora_70b.yaml", "fsdp_qlora.yaml"),
             ("llamafactory/fsdp.yaml", "fsdp_config.yaml"),
         ),
-        "accelerate launch --config_file fsdp_config.yaml src/train.py fsdp_qlora.yaml",
+        "accelerate launch --config_file fsdp_config.yaml -m llamafactory.launcher fsdp_qlora.yaml",
         72,
         QWEN_72B,
         "lora",
