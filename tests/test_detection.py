@@ -206,6 +206,28 @@ def test_the_launch_command_decides_first(tmp_path: Path, launch: str, framework
     assert found(tmp_path, checkout, launch).training == framework
 
 
+GRPO = """\
+from trl import GRPOConfig, GRPOTrainer, TrlParser
+
+(args,) = TrlParser((GRPOConfig,)).parse_args_and_config()
+GRPOTrainer(model="Qwen/Qwen3-0.6B", args=args, train_dataset=data, reward_funcs=f).train()
+"""
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "accelerate launch a.py --use_vllm true",
+        "accelerate launch a.py --use_vllm --vllm_mode server --vllm_gpu_memory_utilization 0.3",
+        "python a.py --output_dir o",
+    ],
+)
+def test_flags_of_an_engine_do_not_make_it_the_trainer(tmp_path: Path, launch: str) -> None:
+    detection = found(tmp_path, {"a.py": GRPO}, launch)
+    assert detection.training == "hf_trainer"
+    assert detection.vllm == ("vllm" in launch)
+
+
 def test_a_checkout_is_its_own_framework(tmp_path: Path) -> None:
     files = {
         "swift/cli/sft.py": "from swift.pipelines import sft_main\n",

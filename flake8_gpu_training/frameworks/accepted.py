@@ -362,7 +362,8 @@ def _server(run: Run) -> Optional[Accepted]:
     if _PLUGGED & run.settings.keys() or is_router(run):
         return None
     by_model = [word.text for word in run.command.words[:2]] == ["sglang", "serve"]
-    makes_images = by_model and not _OF_DIFFUSION.isdisjoint(run.settings)
+    is_decoder = run.model.layers is not None  # known by its own shape, not by words of its name
+    makes_images = by_model and not is_decoder and not _OF_DIFFUSION.isdisjoint(run.settings)
     if makes_images or (by_model and run.model.kind not in ("LLM", "MLLM", "embedding")):
         return None  # a model of images or videos gets a server of other flags
     found = _accepted(run, run.framework, "serve", completes=True)

@@ -561,7 +561,9 @@ def _joined(found: list[Evidence], trains: bool) -> Iterator[Evidence]:
 def _training(
     launched: list[Evidence], found: list[Evidence], strong: set[str], trains: bool
 ) -> str:
-    for group in (launched, [item for item in found if item.rule in ("checkout", "git")]):
+    # Flags of an engine on a trainer's command line do not make the engine the trainer.
+    started = [i for i in launched if i.framework not in _ENGINES or i.rule != "parameter"]
+    for group in (started, [item for item in found if item.rule in ("checkout", "git")]):
         named = {item.framework for item in group if item.strong}
         for framework in PRECEDENCE:
             if framework in named:
