@@ -553,6 +553,17 @@ def test_a_batch_of_older_releases(tmp_path: Path, release: str, refused: str, t
     assert _launched(tmp_path / "taken", size + taken, TWO, release) == []
 
 
+@pytest.mark.parametrize("release", ["0.18.2", "0.19.1"])
+def test_one_generation_has_whole_groups_since_configs_check_it(
+    tmp_path: Path, release: str
+) -> None:
+    size = "per_device_train_batch_size=2, num_generations="
+    (message,) = _launched(tmp_path / "refused", f"{size}3", TWO, release)
+    assert message.startswith("make the completions of one generation (4) a multiple of")
+    assert "GRPOConfig raises" in message
+    assert _launched(tmp_path / "taken", f"{size}4", TWO, release) == []
+
+
 def test_a_batch_of_an_unknown_number_of_processes_is_not_judged(tmp_path: Path) -> None:
     arguments = "per_device_train_batch_size=3"
     assert _launched(tmp_path, arguments, "accelerate launch train.py") == []

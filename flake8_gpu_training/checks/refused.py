@@ -70,7 +70,7 @@ def _fault(run: Run, use: Use, options: Options, rule: Refusal, part: Part) -> F
 def _fails_in(rule: Refusal, title: str) -> Impact:
     """That only some of the releases that may be installed have the rule."""
     if rule.since and rule.until:
-        spans = Text(f"{rule.since}–{rule.until}", f"{rule.since} to {rule.until}")
+        spans = Text(f"{rule.since}–{rule.until} ", f"{rule.since} to {rule.until}")
     elif rule.since:
         spans = Text(f"{rule.since} 及更新的版本", f"{rule.since} and newer")
     elif rule.until:

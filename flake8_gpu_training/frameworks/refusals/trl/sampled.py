@@ -147,7 +147,7 @@ _BATCHES = (
         figures=lambda options: {"generated": _generated(options)},
         write=_whole_groups,
         groups=_FAMILY,
-        since="0.20.0",
+        since="0.18.2",
     ),
     Refusal(
         "evaluation-of-part-groups",
@@ -183,6 +183,7 @@ _BATCHES = (
             "a step has {batch} completions, which have to be whole groups",
         ),
         figures=lambda options: {"batch": _older_batch(options)},
+        raiser="GRPOTrainer",
         groups=("GRPOConfig",),
         since="0.15.2",
         until="0.17.0",
