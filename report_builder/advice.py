@@ -12,6 +12,9 @@ from flake8_gpu_training.checks.base import Change, Judgement, Status
 from flake8_gpu_training.checks.changes import recommend
 from flake8_gpu_training.facts import Origin, Setting, known
 from flake8_gpu_training.frameworks import verl
+from flake8_gpu_training.frameworks.attention_defaults import FIRST_CHOICE, sdpa_since
+from flake8_gpu_training.frameworks.reading import parsed
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.hardware import Gpu, gpu_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, estimate, lora_parameters, model_states
@@ -24,7 +27,8 @@ _HF_INTEGRATION = frozenset({"swift", "llamafactory", "hf_trainer"})
 
 @dataclass(frozen=True)
 class FlashAdvice:
-    """Which flash attention to use; ``version`` is FA2, FA3, FA4 or SDPA."""
+    """Which attention to use; ``version`` is FA2, FA3, FA4, SDPA, or eager where a model has
+    no other, which takes no installation."""
 
     version: str
     reason: Text
@@ -176,8 +180,8 @@ _BY_DEFAULT = Text(
     "; releases that have it for the model take it by default, nothing has to be set",
 )
 _NOT_YET = Text(
-    "；当前安装的版本还没有（现为 eager），升级后自动启用",
-    "; the release at hand does not have it yet (eager now): a newer one takes it by itself",
+    "，升级后自动启用 SDPA",
+    "; a newer one takes SDPA by itself",
 )
 
 
@@ -190,12 +194,15 @@ def _is_optional(run: Run, judged: Judgement) -> bool:
 def _of_small_model(run: Run, judged: Judgement) -> FlashAdvice:
     is_late = run.value("attention") == "eager" and not run.practice("attention").explicit
     more = _NOT_YET if is_late else _BY_DEFAULT
-    install = f"pip install -U transformers {_TORCH}" if is_late else _INSTALL["SDPA"]
+    reason = Text(judged.current.zh + more.zh, judged.current.en + more.en)
+    version, install = "SDPA", _upgrade(run) if is_late else _INSTALL["SDPA"]
+    if is_late and sdpa_since(run.model.known_as) is None:
+        version, reason, install = "eager", judged.current, ""
     asked = "" if is_late else ', attn_implementation="sdpa"'
     loader, name = loader_of(run), run.model.name or "google-bert/bert-base-uncased"
     return FlashAdvice(
-        "SDPA",
-        Text(judged.current.zh + more.zh, judged.current.en + more.en),
+        version,
+        reason,
         install,
         Change(
             "python",
@@ -204,6 +211,28 @@ def _of_small_model(run: Run, judged: Judgement) -> FlashAdvice:
         ),
         _NEEDS_PRECISION if not is_late else Text("", ""),
     )
+
+
+def _upgrade(run: Run) -> str:
+    """To releases that have SDPA for the model, and still take the run's own arguments.
+
+    Trainer asks for a newer Accelerate than old projects pin (transformers, setup.py).
+    """
+    since = sdpa_since(run.model.known_as)
+    least = ".".join(map(str, since or FIRST_CHOICE))
+    last = _last_release_for(run)
+    return f'pip install -U "transformers>={least}{last}" accelerate {_TORCH}'
+
+
+def _last_release_for(run: Run) -> str:
+    """``,<=`` the last release that takes the run's TrainingArguments; "" for the newest."""
+    table = table_of("transformers")
+    if table is None:
+        return ""
+    written = [name for name, setting in run.settings.items() if setting.explicit]
+    spans = [table.span("TrainingArguments", name) for name in written]
+    last = min((parsed(span[1]), span[1]) for span in (*spans, ("", table.versions[-1])) if span)
+    return f",<={last[1]}" if last[1] != table.versions[-1] else ""
 
 
 # From the engines' own pages (docs.vllm.ai, design/attention_backends; docs.sglang.io,

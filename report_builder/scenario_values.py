@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from flake8_gpu_training.checks.compute import has_liger
+from flake8_gpu_training.checks.compute import has_liger, pads_each_batch
 from flake8_gpu_training.checks.llamafactory_options import not_for_model
 from flake8_gpu_training.checks.packing import packs
 from flake8_gpu_training.facts import known
@@ -82,7 +82,9 @@ def _of_states(run: Run, text: str) -> Iterator[str]:
 
 
 def without_refused(run: Run, text: Text) -> Text:
-    """The file without what is refused, or has no effect, for the run's model."""
+    """The file without what is refused, has no effect, or slows the run's model."""
+    if run.framework == "hf_trainer" and pads_each_batch(run):
+        text = Text(*(re.sub(r"(?m)^    torch_compile=.*\n", "", words) for words in text))
     for name in _refused(run):
         text = Text(*(re.sub(rf"(?m)^{name}: .*\n", "", words) for words in text))
     return text

@@ -434,9 +434,9 @@ def _attention() -> Iterator[Case]:
     yield from everywhere("sdpa", PARTLY, {"attn_implementation": "sdpa"}, ("yaml",))
     yield from everywhere("sdpa", PARTLY, {"bf16": True}, PLAIN, shows="sdpa")
     yield from untrained("sdpa")
-    called = 'model.set_attention_implementation("flash_attention_2")'
+    called = 'model.set_attn_implementation("flash_attention_2")'
     item = "runtime-switch"
-    yield from everywhere(item, ON, {"bf16": True}, PLAIN, setup=called, shows="set_attention")
+    yield from everywhere(item, ON, {"bf16": True}, PLAIN, setup=called, shows="set_attn")
     yield from everywhere(item, OFF, {"bf16": True})
     yield from everywhere(item, NA, {"fp16": True}, gpus=V100)
 

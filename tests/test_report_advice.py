@@ -360,7 +360,11 @@ OPTIONAL = Judgement(Status.DISABLED, current=Text("不是解码器语言模型"
     ("attention", "written", "installed"),
     [
         (Setting("attention", "sdpa", AT), 'attn_implementation="sdpa"', "torch>=2.2"),
-        (Setting("attention", "eager"), "AutoModelForSequenceClassification", "-U transformers"),
+        (
+            Setting("attention", "eager"),
+            "AutoModelForSequenceClassification",
+            '-U "transformers>=4.41"',
+        ),
     ],
 )
 def test_an_encoder_may_do_without_a_flash_kernel(
@@ -372,7 +376,30 @@ def test_an_encoder_may_do_without_a_flash_kernel(
     assert advice.version == "SDPA"
     assert written in advice.integration.text
     assert installed in advice.install
-    assert ("eager" in advice.reason.en) == (attention.value == "eager")
+    assert ("newer one" in advice.reason.en) == (attention.value == "eager")
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("eval_strategy", '"transformers>=4.41"'),
+        ("evaluation_strategy", '"transformers>=4.41,<=4.50.3"'),
+    ],
+)
+def test_an_upgrade_keeps_to_releases_that_take_the_runs_arguments(
+    written: str, asked: str
+) -> None:
+    run = run_of("bert-base-cased", gpus=1, framework="hf_trainer", tuning="full")
+    late = {**run.profile, "attention": Setting("attention", "eager")}
+    run = replace(run, profile=late, settings={written: Setting(written, "epoch", AT)})
+    assert asked in flash_attention(run, OPTIONAL).install
+
+
+def test_no_upgrade_is_asked_where_no_release_has_the_kernel() -> None:
+    run = run_of("microsoft/mdeberta-v3-base", gpus=1, framework="hf_trainer", tuning="full")
+    run = replace(run, profile={**run.profile, "attention": Setting("attention", "eager")})
+    advice = flash_attention(run, OPTIONAL)
+    assert (advice.version, advice.install) == ("eager", "")
 
 
 def test_samples_that_are_generated_are_not_packed() -> None:

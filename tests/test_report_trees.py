@@ -70,6 +70,7 @@ def test_every_mark_can_be_given_and_none_comes_unasked(audit: str) -> None:
     seen = marked(audit, run_of(tuning="full", **long), *every)
     seen += marked(audit, run_of(tuning="lora", **long), *every)
     seen += marked(audit, run_of(**driven), *every)
+    seen += marked(audit, replace(run_of(**long), versions={"trl": "0.17.0"}), *every)
     for run in engines(audit):
         seen += marked(audit, run, *every)
     able = [e.text.en for e in branches(TREES[audit]) if e.advises or e.holds is not None]
@@ -136,6 +137,14 @@ def test_an_engine_is_named_where_the_trainer_samples_itself(
 ) -> None:
     found = marked("transformers", run_of(**practices))
     assert any("use_vllm=True" in line for line in found) is is_marked
+
+
+@pytest.mark.parametrize(("release", "shares"), [("0.17.0", False), ("0.18.0", True)])
+def test_vllm_shares_the_gpus_from_the_release_that_can(release: str, shares: bool) -> None:
+    run = run_of(algorithm="grpo", rollout_engine="none")
+    found = marked("transformers", replace(run, versions={"trl": release}))
+    (said,) = (line for line in found if "use_vllm=True" in line)
+    assert ("vllm_mode" in said) is shares
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checks_support import findings, runs_of, status
+from checks_support import findings, judged, runs_of, status
 
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.memory import estimate
@@ -14,6 +14,7 @@ from flake8_gpu_training.runs.names import PRACTICE_NAMES
 from report_builder.picture import picture
 from report_builder.report import Options, build
 from report_builder.run_words import RunWords
+from report_builder.scenarios import scenarios
 
 GRPO = """\
 from transformers import AutoModelForCausalLM
@@ -176,6 +177,46 @@ def test_what_is_done_by_no_number_of_steps_is_told(
     names = (PRACTICE_NAMES["logging_steps"].en, PRACTICE_NAMES["save_steps"].en)
     logged, saved = (rows[name] for name in names)
     assert (logged, saved) == (shown, "each epoch")
+
+
+@pytest.mark.parametrize(("padding", "compiles"), [("", False), (', padding="max_length"', True)])
+def test_the_template_compiles_only_what_is_padded_to_one_length(
+    tmp_path: Path, padding: str, compiles: bool
+) -> None:
+    code = ENCODER.format(padding=padding, collator=COLLATED, strategy="no")
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": "python train.py\n"})
+    (template,) = scenarios(run, "hf_trainer")
+    assert ("torch_compile=True" in template.files[0].text.en) is compiles
+
+
+@pytest.mark.parametrize(
+    ("pins", "model", "said"),
+    [
+        ("transformers==4.36.0\ntorch==2.0.1\n", "bert-base-uncased", "release at hand has eager"),
+        ("transformers==4.57.6\ntorch==2.8.0\n", "microsoft/deberta-v3-base", "eager attention"),
+    ],
+)
+def test_an_encoder_that_has_no_sdpa_yet_is_told_why(
+    tmp_path: Path, pins: str, model: str, said: str
+) -> None:
+    code = ENCODER.format(padding="", collator="", strategy="no")
+    files = {"train.py": code.replace("bert-base-uncased", model), "requirements.txt": pins}
+    (run,) = runs_of(tmp_path, {**files, "run.sh": "python train.py\n"})
+    assert said in judged(run, "GPU301").current.en
+
+
+def test_an_encoder_learns_no_preference(tmp_path: Path) -> None:
+    code = ENCODER.format(padding="", collator="", strategy="no")
+    (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": "python train.py\n"})
+    assert status(run, "GPU607") is Status.NOT_APPLICABLE
+
+
+def test_adapters_are_told_of_the_base_weights_not_of_all_states(tmp_path: Path) -> None:
+    more = ", report_to='none'"
+    lora = "import peft; model = peft.get_peft_model(model, peft.LoraConfig())"
+    run = _run(tmp_path, OLD, more, lora)
+    assert judged(run, "GPU204").current.en.startswith("the base weights take about 5.7 GiB")
+    assert judged(run, "GPU403").current.en == "the run uses one GPU"
 
 
 def test_an_encoder_is_named_so_and_not_estimated(tmp_path: Path) -> None:

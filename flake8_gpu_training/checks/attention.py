@@ -55,6 +55,7 @@ from flake8_gpu_training.checks._scale import (
 from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.attention_defaults import sdpa_since
 from flake8_gpu_training.frameworks.transformers import BY_NAME
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -129,8 +130,7 @@ def _attention(run: Run) -> Judgement:
     if run.framework in ("hf_trainer", "swift") and run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run):
-        other = Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do")
-        return _will_do(run, setting, written, other)
+        return _will_do(run, setting, written, _of_no_decoder(run, setting))
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:
         return cannot_tell(Text("Unsloth 自行选择注意力实现", "Unsloth picks the attention itself"))
     if is_recurrent(run) and number(run, "micro_batch_size") == 1:
@@ -154,6 +154,20 @@ def _attention(run: Run) -> Judgement:
     if run.framework == "swift" and _packs(run):
         return replace(answer, findings=())  # GPU016 says it: the run would not start
     return answer
+
+
+def _of_no_decoder(run: Run, setting: Setting) -> Text:
+    """Why flash attention is not missed, and whether the release at hand keeps SDPA away."""
+    if setting.value != "eager" or setting.explicit:
+        return Text("不是解码器语言模型，SDPA 足够", "not a decoder: SDPA will do")
+    if run.framework == "hf_trainer" and sdpa_since(run.model.known_as) is None:
+        return Text(
+            "Transformers 只为该模型提供 eager 实现", "Transformers has eager attention only for it"
+        )
+    return Text(
+        "不是解码器语言模型，SDPA 足够；当前安装的版本用 eager",
+        "not a decoder: SDPA will do, and the release at hand has eager",
+    )
 
 
 # _supports_sdpa, and no flash attention, in transformers 5.24, models/*/modeling_*.py.

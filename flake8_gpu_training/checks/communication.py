@@ -245,7 +245,9 @@ def _compression(run: Run) -> Judgement:
             node = run.deepspeed.get(name)
             if node is not None and known(node.value) and node.value:
                 return on(Setting(name.rpartition(".")[2], node.value, node.location))
-    if nodes(run) == 1 or gpus(run) == 1:
+    if gpus(run) == 1:
+        return cannot_apply(_ONE_GPU)
+    if nodes(run) == 1:
         return cannot_apply(Text("单机带宽足够", "bandwidth inside a node is enough"))
     if nodes(run) is None:
         return cannot_tell(_NODES)

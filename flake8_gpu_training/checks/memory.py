@@ -194,6 +194,13 @@ def _offload(run: Run) -> Judgement:
         return cannot_tell(sharding[0])
     whole = states_gib(run)
     room = _SMALL_STATES_GIB if memory is None else 0.95 * memory
+    if whole is not None and whole <= room and tunes_all(run) is False:
+        return off(
+            Text(
+                f"基座权重约 {whole:.1f} GiB，放得下，无需卸载",
+                f"the base weights take about {whole:.1f} GiB: no offload needed",
+            )
+        )
     if whole is not None and whole <= room:
         return off(
             Text(

@@ -310,7 +310,9 @@ def _alignment(run: Run) -> Judgement:
         said = Text("使用 Liger 融合损失", "uses Liger's fused losses")
         return Judgement(Status.ENABLED, evidence=(shown,), current=said)
     if how is None:
-        if not is_text(run) or decodes_images(run) or run.value("pretokenized") is True:
+        trains_encoder = run.model.kind == "encoder"
+        apart = trains_encoder or not is_text(run) or decodes_images(run)
+        if apart or run.value("pretokenized") is True:
             return cannot_apply(Text("非对齐训练", "no preference is learnt"))
         return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
     if how not in (*PREFERENCE, "gkd"):

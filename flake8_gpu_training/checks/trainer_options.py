@@ -41,6 +41,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.reading import find, is_true, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -302,6 +303,11 @@ def _advise_fused(run: Run, setting: Setting) -> Judgement:
 # --- GPU320: attention that is switched on the loaded model --------------------------------
 
 
+_SWITCHES = (4, 54)
+"""The first release with PreTrainedModel.set_attn_implementation (modeling_utils.py; not in
+4.53.3)."""
+
+
 @of_trainer
 def _attention_switch(run: Run) -> Judgement:
     call = first_call(run, ".set_attention_implementation", ".set_attn_implementation")
@@ -309,12 +315,16 @@ def _attention_switch(run: Run) -> Judgement:
         if call.conditions:
             return cannot_tell(Text("取决于分支", "a branch decides"))
         return seen(call)
+    if version_at_hand(run, "transformers") < _SWITCHES:
+        return cannot_apply(
+            Text("Transformers 4.54 起才可切换", "it takes Transformers 4.54 or newer")
+        )
     if not may_use_flash_attention(run):
         return cannot_apply(Text("该 GPU 没有可切换的内核", "the GPU has no other kernel"))
     return off(
         Text(
-            "可选：加载后用 set_attention_implementation 切换",
-            "optional: set_attention_implementation switches a loaded model",
+            "可选：加载后用 set_attn_implementation 切换",
+            "optional: set_attn_implementation switches a loaded model",
         )
     )
 
@@ -573,7 +583,7 @@ CHECKS: tuple[Check, ...] = (
         Priority.LOW,
         _attention_switch,
         why="A loaded model takes another attention kernel without being loaded again.",
-        fix='Call model.set_attention_implementation("flash_attention_2").',
+        fix='Call model.set_attn_implementation("flash_attention_2").',
         items=item("F", "runtime-switch", 5, "attention"),
         impact=Impact(source="transformers 5.24.0, modeling_utils.py"),
         sources=("transformers 5.24.0, modeling_utils.py",),

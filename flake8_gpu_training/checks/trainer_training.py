@@ -100,7 +100,10 @@ def _unused_columns(run: Run) -> Judgement:
     if is_on(setting):
         return on(setting)
     return off(
-        Text("数据整理函数需要其余列时关闭", "off, as a collate function needs that reads them"),
+        Text(
+            "数据整理函数或奖励函数需要其余列时关闭",
+            "all columns are kept, for a collate or reward function that reads them",
+        ),
         setting,
     )
 

@@ -165,6 +165,11 @@ def attention_of_named(run: Run, name: str) -> tuple[Any, str]:
     return "sdpa", "transformers >= 4.36: sdpa where supported"
 
 
+def sdpa_since(name: str) -> Optional[tuple[int, int]]:
+    """The first release of Transformers in which a named model takes SDPA; None for none."""
+    return _SINCE.get(_family_of_name(name), FIRST_CHOICE)
+
+
 def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
     """What releases do, of Transformers or PyTorch, that are too old to choose by family."""
     if "transformers" in run.unreleased and not _asks_for_settled(run):

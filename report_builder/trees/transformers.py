@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.runs.model import Run
 from report_builder.trees.base import (
     branch,
@@ -20,6 +21,18 @@ def _samples_by_itself(run: Run) -> bool:
     """Whether the model that is trained samples its completions, and no engine."""
     samples = run.value("algorithm") in ("grpo", "rloo", "online_dpo")
     return samples and run.value("rollout_engine") == "none"
+
+
+_SHARES_GPUS = (0, 18)
+"""The first release of TRL with vllm_mode (grpo_config.py of 0.17.0 and 0.18.0)."""
+
+
+def _may_share_gpus(run: Run) -> bool:
+    return _samples_by_itself(run) and version_at_hand(run, "trl") >= _SHARES_GPUS
+
+
+def _needs_other_gpus(run: Run) -> bool:
+    return _samples_by_itself(run) and version_at_hand(run, "trl") < _SHARES_GPUS
 
 
 TRANSFORMERS = (
@@ -132,9 +145,18 @@ TRANSFORMERS = (
             ),
         ),
         branch(
-            'GRPO / RLOO 训练慢？ → use_vllm=True、vllm_mode="colocate"',
-            'GRPO or RLOO slow? → use_vllm=True, vllm_mode="colocate"',
-            holds=_samples_by_itself,
+            "GRPO / RLOO 训练慢？",
+            "GRPO or RLOO slow?",
+            branch(
+                'TRL 0.18 起 → use_vllm=True、vllm_mode="colocate"',
+                'TRL 0.18 or newer → use_vllm=True, vllm_mode="colocate"',
+                holds=_may_share_gpus,
+            ),
+            branch(
+                "更早的 TRL → 升级；否则 use_vllm=True，vLLM 须另占 GPU",
+                "older → upgrade TRL, or use_vllm=True with other GPUs for vLLM",
+                holds=_needs_other_gpus,
+            ),
         ),
         branch(
             "数据供不上？ → dataloader_num_workers=4、dataloader_persistent_workers=True",
