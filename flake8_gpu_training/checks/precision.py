@@ -437,8 +437,8 @@ def _fp8(run: Run) -> Judgement:
         )
         return with_edits(answer)  # whether the loss converges has to be tested
     if run.framework == "swift" and run.value("megatron") is not True:
-        return off(
-            Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8"),
+        return cannot_apply(
+            Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8")
         )
     return off(
         Text(

@@ -292,10 +292,13 @@ def _unsharded(run: Run, count: int) -> Judgement:
     if too_large is None or states is None:
         return off(Text("每张卡保存完整的模型状态", "every GPU keeps all model states"))
     if not too_large:
+        known = memory_gib(run) is not None
+        fit = "one GPU" if known else f"a GPU of {ASSUMED_MEMORY_GIB:.0f} GB"
+        card = "单卡" if known else f"{ASSUMED_MEMORY_GIB:.0f} GB 的 GPU "
         return off(
             Text(
-                f"模型状态约 {states:.0f} GiB，单卡放得下，DDP 即可",
-                f"model states of about {states:.0f} GiB fit one GPU: DDP will do",
+                f"模型状态约 {states:.0f} GiB，{card}放得下，DDP 即可",
+                f"model states of about {states:.0f} GiB fit {fit}: DDP will do",
             )
         )
     stage = 2 if _fits_stage_2(run, count) else 3
