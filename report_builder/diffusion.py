@@ -6,7 +6,11 @@ from types import MappingProxyType
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import known
-from flake8_gpu_training.frameworks.videox_fun import script_of
+from flake8_gpu_training.frameworks.videox_fun import (
+    script_of,
+    takes_by_tokens,
+    takes_own_sides,
+)
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB
 from flake8_gpu_training.runs.model import Run
@@ -46,6 +50,10 @@ _MODEL = Text("模型系列", "Series")
 _SCRIPT = Text("训练脚本", "Script")
 _MODE = Text("train_mode", "train_mode")
 _SAMPLES = Text("样本", "Samples")
+_BY_TOKENS = Text(
+    "不超过 {} 的 token 数，边长与帧数随样本变化",
+    "at most the tokens of {}; sides and length vary",
+)
 _BACKEND = Text("分布式后端", "Distributed backend")
 _TYPE = Text("model_type", "model_type")
 
@@ -84,16 +92,20 @@ def deepspeed_usage(run: Optional[Run]) -> Text:
     if run is not None and run.framework == "videox_fun":
         return Text(
             "启用：`accelerate launch --use_deepspeed --deepspeed_config_file ds_config.json …`"
-            "（写在训练脚本之前；`--mixed_precision` 等仍由脚本参数给出）。",
+            "（写在训练脚本之前；`--mixed_precision` 等仍由脚本参数给出）。脚本自己的参数里也要有 "
+            "`--use_deepspeed`：较早的脚本只凭它决定梯度裁剪与检查点的保存方式。",
             "Use it by `accelerate launch --use_deepspeed --deepspeed_config_file ds_config.json "
-            "…`, before the training script.",
+            "…`, before the training script. Give the script `--use_deepspeed` as well: older "
+            "scripts clip gradients and save checkpoints by that flag alone.",
         )
     if run is not None and run.framework == "flow_factory":
         return Text(
             "启用：`config_file` 指向一个 Accelerate 配置，其中 `distributed_type: DEEPSPEED`，"
-            "`deepspeed_config` 下写 `deepspeed_config_file: ds_config.json`。",
+            "`deepspeed_config` 下只写 `deepspeed_config_file: ds_config.json`："
+            "若仍留有 `zero_stage`、`offload_optimizer_device` 等键，Accelerate 启动时报错。",
             "Use it by a `config_file` of Accelerate with `distributed_type: DEEPSPEED` and, "
-            "below `deepspeed_config`, `deepspeed_config_file: ds_config.json`.",
+            "below `deepspeed_config`, nothing but `deepspeed_config_file: ds_config.json`: beside "
+            "`zero_stage`, `offload_optimizer_device` and the like Accelerate refuses it at start.",
         )
     return Text("", "")
 
@@ -131,11 +143,25 @@ def _of_videox(run: Run, lang: str) -> list[Fact]:
     mode = _value(run, "train_mode")
     if mode is not None:
         found.append((_MODE, code(str(mode))))
-    frames = _value(run, "video_sample_n_frames", "video_length")
-    size = _value(run, "video_sample_size", "train_sample_height") if frames else None
-    size = size if size is not None else _value(run, "image_sample_size")
-    found += _samples(frames, size, lang, run.model.kind == "video")
+    found += _videox_samples(run, lang)
     return [*found, (_BACKEND, _backend(run, lang))]
+
+
+def _videox_samples(run: Run, lang: str) -> list[Fact]:
+    frames, is_video = (
+        _value(run, "video_sample_n_frames", "video_length"),
+        run.model.kind == "video",
+    )
+    size = _value(run, "video_sample_size", "train_sample_height") if frames else None
+    images = _value(run, "image_sample_size")
+    size = size if size is not None else images
+    if frames and takes_by_tokens(run):
+        said = _samples(frames, _value(run, "token_sample_size") or 512, lang, is_video)
+        return [(label, _BY_TOKENS.say(lang).format(value)) for label, value in said]
+    if frames and takes_own_sides(run):
+        said = _samples(frames, images, lang, is_video)
+        return [(label, f"image_sample_size {value}") for label, value in said]
+    return _samples(frames, size, lang, is_video)
 
 
 def _of_flow(run: Run, lang: str) -> list[Fact]:

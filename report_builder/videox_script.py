@@ -29,7 +29,8 @@ _TUNED = frozenset(
     """.split()  # noqa: SIM905
 )
 _OF_BUCKETS = ("enable_bucket", "random_hw_adapt", "training_with_video_token_length")
-# Its launcher says how the model is split.
+# The launcher says how the model is split, and a script saves and clips accordingly: those
+# before VideoX-Fun 1.0 know of DeepSpeed by their own flag alone.
 _OF_LAUNCHER = ("use_deepspeed", "use_fsdp", "deepspeed_config")
 _SMALL = 80e9 / 2 / 16
 """Parameters whose states (16 bytes each) take half a card of 80 GB."""
@@ -96,8 +97,8 @@ def _of_run(run: Run) -> Optional[Command]:
     return Command("", texts[0], _flags(texts[1:]))
 
 
-def for_run(run: Run, text: str) -> Optional[tuple[str, tuple[str, ...]]]:
-    """A template on the run's own script and arguments, with the names of what it changes.
+def for_run(run: Run, text: str) -> Optional[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """A template on the run's own script and arguments, with what it sets anew and what it drops.
 
     None where the run's command or the layers of its model are not known.
     """
@@ -111,6 +112,7 @@ def for_run(run: Run, text: str) -> Optional[tuple[str, tuple[str, ...]]]:
     if own.flags.get("dataloader_num_workers", ("0",)) != ("0",):
         tuned.pop("dataloader_num_workers", None)
     kept = {name: values for name, values in own.flags.items() if name not in _OF_LAUNCHER}
+    split = {name: values for name, values in template.flags.items() if name in _OF_LAUNCHER}
     if is_small(run) and "output_dir" in tuned:
         tuned["output_dir"] = tuple(name_of(run, folder) for folder in tuned["output_dir"])
     head = template.head
@@ -120,8 +122,10 @@ def for_run(run: Run, text: str) -> Optional[tuple[str, tuple[str, ...]]]:
     head = _WRAPPED.sub(layers, head)
     if is_small(run):
         head = _SHARDING.sub("", head)
-    changed = tuple(n for n, v in tuned.items() if n != "output_dir" and own.flags.get(n) != v)
-    return Command(head, own.script, {**kept, **tuned}).text, changed
+    anew = {**tuned, **split}
+    changed = tuple(n for n, v in anew.items() if n != "output_dir" and own.flags.get(n) != v)
+    dropped = tuple(n for n in _OF_LAUNCHER if n in own.flags and n not in split)
+    return Command(head, own.script, {**kept, **anew}).text, changed, dropped
 
 
 def is_small(run: Run) -> bool:
@@ -164,12 +168,18 @@ def adapted(
     shown = declared(project, made[0] if made is not None else text)
     if shown is None or made is None:
         return None if shown is None else Adapted(shown, title, Text("", ""), False)
-    names = [f"`--{name}`" for name in made[1] if f"--{name}" in shown] + ["`--output_dir`"]
+    flags = command_of(shown).flags
+    names = [f"`--{name}`" for name in made[1] if name in flags] + ["`--output_dir`"]
+    lost = [f"`--{name}`" for name in made[2]]
+    without = Text("", "")
+    if lost:
+        without = Text(f"；去掉 {'、'.join(lost)}", f"; without {', '.join(lost)}")
     place = f"`{run.location}`"
     changes = Text(
-        f"脚本、模型、数据与其余参数沿用 {place}；相对本次运行的改动：{'、'.join(names)}。",
+        f"脚本、模型、数据与其余参数沿用 {place}；相对本次运行的改动：{'、'.join(names)}"
+        f"{without.zh}。",
         f"Script, model, data and all other arguments are those of {place}; other than in this "
-        f"run: {', '.join(names)}.",
+        f"run: {', '.join(names)}{without.en}.",
     )
     return Adapted(shown, _titled(run, title), changes, True)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from flake8_gpu_training.checks.base import Finding, Judgement, Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Import, Location, PythonFile, Setting
 from flake8_gpu_training.models import model_of
-from flake8_gpu_training.runs.model import Hardware, Place, PlaceKind, Run, RunKind
-from flake8_gpu_training.verdicts import judge
+from flake8_gpu_training.runs.model import Hardware, Model, Place, PlaceKind, Run, RunKind
+from flake8_gpu_training.verdicts import Verdict, judge
 from report_builder.bottleneck import NAMES, bottleneck
 
 AT = Location("train.sh", 3)
@@ -80,6 +81,22 @@ def test_less_severe_signs_are_told_beside_the_first() -> None:
 def test_few_tokens_leave_launches_in_charge_of_a_small_model_alone(name: str, kind: str) -> None:
     run = run_of(micro_batch_size=1, max_length=1024)
     assert bottleneck(replace(run, model=model_of(name)), (), None).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (Model("big", "video", 14_000_000_000), "unconfirmed"),
+        (Model("small", "video", 200_000_000), "latency-bound"),
+        (Model("unknown", "video"), "latency-bound"),
+        (Model("text", "LLM", 14_000_000_000), "latency-bound"),
+    ],
+)
+def test_long_steps_over_videos_do_not_wait_for_the_cpu(model: Model, kind: str) -> None:
+    run = replace(run_of(dataloader_workers=4), model=model)
+    check = next(check for check in all_checks() if check.code == "GPU350")
+    waits = Judgement(Status.RECOMMENDED, findings=(Finding(AT, "loss.item() waits"),))
+    assert bottleneck(run, [Verdict(run, check, waits)], None).kind == kind
 
 
 def test_a_script_that_decodes_images_has_samples_that_take_work() -> None:

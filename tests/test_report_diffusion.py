@@ -106,3 +106,43 @@ def test_what_the_table_of_states_assumes_is_told(
     profile = {name: Setting(name, value, AT) for name, value in values.items()}
     run = replace(run_of(framework, 14_000_000_000), profile=profile)
     assert bool(diffusion.table_note(run).en) is noted
+
+
+def test_how_a_deepspeed_file_is_taken_says_what_must_not_stand_beside_it() -> None:
+    flow = diffusion.deepspeed_usage(run_of("flow_factory"))
+    assert "nothing but `deepspeed_config_file: ds_config.json`" in flow.en
+    assert "只写 `deepspeed_config_file: ds_config.json`" in flow.zh
+    videox = diffusion.deepspeed_usage(run_of("videox_fun"))
+    assert "Give the script `--use_deepspeed` as well" in videox.en
+    assert diffusion.deepspeed_usage(run_of("swift")).en == ""
+
+
+def videox(**values: Any) -> Run:
+    """A run of VideoX-Fun with flags that are given, and one that its parser defaults."""
+    given = {name: Setting(name, value, AT, Origin.FLAG) for name, value in values.items()}
+    size = Setting("video_sample_size", 256, AT, Origin.DEFAULT)
+    settings = {"video_sample_size": size, "video_sample_n_frames": Setting("f", 81, AT), **given}
+    run = replace(run_of("videox_fun", 14_000_000_000), settings=settings)
+    return replace(run, model=replace(run.model, kind="video"))
+
+
+BY_TOKENS = {"training_with_video_token_length": True, "token_sample_size": 512}
+BUCKETS = {"enable_bucket": True, "random_hw_adapt": True}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "256 × 256, 81 frames"),
+        (BY_TOKENS, "256 × 256, 81 frames"),
+        ({**BY_TOKENS, **BUCKETS}, "at most the tokens of 512 × 512, 81 frames; sides and length"),
+        ({"image_sample_size": [320, 640]}, "image_sample_size 320 × 640, 81 frames"),
+        ({"image_sample_size": [320, 640], "video_sample_size": 256}, "256 × 256, 81 frames"),
+        ({"image_sample_size": 1024}, "256 × 256, 81 frames"),
+    ],
+)
+def test_the_size_of_samples_is_what_the_script_makes_of_its_flags(
+    values: dict[str, Any], said: str
+) -> None:
+    facts = {label.en: value for label, value in diffusion.facts(videox(**values), "en")}
+    assert facts["Samples"].startswith(said)

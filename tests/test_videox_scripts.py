@@ -91,6 +91,8 @@ def test_the_runs_own_script_and_arguments_are_kept(tmp_path: Path) -> None:
     assert "--use_fsdp" in text
     assert "--use_deepspeed" not in text
     assert nearest.changes.en.startswith("Script, model, data and all other arguments are those of")
+    assert nearest.changes.en.endswith("; without `--use_deepspeed`.")
+    assert nearest.changes.zh.endswith("；去掉 `--use_deepspeed`。")
     assert "`--gradient_checkpointing`" in nearest.changes.en
     assert nearest.fits
 
@@ -100,6 +102,18 @@ def test_the_batch_of_the_run_is_in_deepspeeds_file_too(tmp_path: Path) -> None:
     offload = next(s for s in found if "offload" in s.title.en)
     assert "--train_batch_size=4" in offload.files[0].text.en
     assert '"train_micro_batch_size_per_gpu": 4,' in offload.files[1].text.en
+
+
+def test_a_script_is_told_of_the_deepspeed_that_its_launcher_starts(tmp_path: Path) -> None:
+    found = offered(tmp_path, "wan2.1_fun/train_control", "wan2.1_fun/train_lora")
+    for words in ("offload", "LoRA of a 14B"):
+        launcher, arguments = text_of(found, words).split(".py", 1)
+        assert "--use_deepspeed" in launcher
+        assert "--use_deepspeed" in arguments
+    offload = next(s for s in found if "offload" in s.title.en)
+    assert "without" not in offload.changes.en
+    text = text_of(found, "LoRA of a 1.3B")
+    assert "--use_deepspeed" not in text
 
 
 def test_flags_that_the_projects_own_script_lacks_are_left_out(tmp_path: Path) -> None:

@@ -23,7 +23,11 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.reading import number
 from flake8_gpu_training.frameworks.tables import table_of
-from flake8_gpu_training.frameworks.videox_fun import script_of
+from flake8_gpu_training.frameworks.videox_fun import (
+    script_of,
+    takes_by_tokens,
+    takes_own_sides,
+)
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -155,6 +159,10 @@ def side(run: Run) -> Optional[float]:
     """Pixels of a side of a sample, at most."""
     if trains_images(run):
         return figure(run, "image_sample_size")
+    if takes_by_tokens(run):
+        return figure(run, "token_sample_size", default=512)
+    if takes_own_sides(run):
+        return None
     return figure(run, "video_sample_size", "train_sample_height")
 
 

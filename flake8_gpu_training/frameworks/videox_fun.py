@@ -65,6 +65,27 @@ def script_of(run: Run) -> tuple[str, str]:
     return "", (run.entry or "").rpartition("/")[2].removesuffix(".py")
 
 
+_BY_TOKENS = ("enable_bucket", "random_hw_adapt", "training_with_video_token_length")
+
+
+def takes_by_tokens(run: Run) -> bool:
+    """Whether a sample's side varies, with as many frames as keep the tokens below a number.
+
+    scripts/wan2.1_fun/train_control.py of 1.0.1: get_length_to_frame_num, and fix_sample_size.
+    """
+    fixed = find(run, "fix_sample_size")
+    switches = (find(run, name) for name in _BY_TOKENS)
+    return (fixed is None or fixed.value is None) and all(map(is_true, switches))
+
+
+def takes_own_sides(run: Run) -> bool:
+    """Whether a fork's height and width stand beside a video size that the run leaves alone."""
+    images, videos = find(run, "image_sample_size"), find(run, "video_sample_size")
+    if images is None or not isinstance(images.value, (list, tuple)) or len(images.value) < 2:
+        return False
+    return videos is None or videos.origin is Origin.DEFAULT
+
+
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     launched = practices_of_run(run)
     found: dict[str, Setting] = {}

@@ -29,4 +29,5 @@ accelerate launch --use_deepspeed --deepspeed_config_file zero3_offload.json --z
   --output_dir="$output" \
   --learning_rate=2e-05 \
   --low_vram \
-  --trainable_modules "."
+  --trainable_modules "." \
+  --use_deepspeed

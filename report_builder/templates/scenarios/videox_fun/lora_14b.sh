@@ -31,4 +31,5 @@ accelerate launch --use_deepspeed --deepspeed_config_file zero2.json --num_proce
   --use_peft_lora \
   --rank=64 \
   --network_alpha=32 \
-  --target_name="q,k,v,ffn.0,ffn.2"
+  --target_name="q,k,v,ffn.0,ffn.2" \
+  --use_deepspeed
