@@ -172,6 +172,7 @@ CASES: tuple[Case, ...] = (
     Case("autotp", OFF, {**FULL, "deepspeed": ZERO2}, EIGHT),
     Case("autotp", NA, {**FULL, "deepspeed": ZERO3}, EIGHT),
     Case("autotp", NA, {}, EIGHT),
+    Case("autotp", NA, FULL, "", command=LAUNCH, files={"fsdp.yaml": SHARDED}),
     Case("megatron-core", ON, {**FULL, "tensor_model_parallel_size": 2}, MEGATRON),
     Case("megatron-core", OFF, FULL, EIGHT),
     Case("megatron-core", NA, FULL),

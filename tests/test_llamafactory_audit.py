@@ -9,7 +9,16 @@ from typing import Any, Callable
 
 import pytest
 from audit_cases import NA, OFF, ON, script
-from audit_cases_llamafactory import CASES, EIGHT, FULL, NEVER_ADVISED, ONE, QWEN, Case
+from audit_cases_llamafactory import (
+    CASES,
+    EIGHT,
+    FULL,
+    NEVER_ADVISED,
+    ONE,
+    QWEN,
+    SHARDED,
+    Case,
+)
 from audits_support import adds_up, audit_named, items_of, scores_of
 from checks_support import runs_of
 
@@ -458,3 +467,79 @@ def test_what_is_for_cuda_is_not_for_npus_that_ray_places(
     files["sft.yaml"] += f"ray_num_workers: 4\nresources_per_worker:\n  {device}: 1\n"
     items = items_of(audited(tmp_path, files))
     assert {items[name].status for name in ("unsloth", "unsloth-gc")} == {status}
+
+
+# --- a recipe that branches of the script choose ---
+
+_EITHER = """\
+if [ "$DATA" = long ]; then
+  RECIPE=configs/long.yaml
+else
+  RECIPE=configs/short.yaml
+fi
+"""
+_ENTRY = """\
+from llamafactory.train.tuner import run_exp
+
+if __name__ == "__main__":
+    run_exp()
+"""
+_SHARED = recipe(
+    {
+        "model_name_or_path": QWEN,
+        "stage": "sft",
+        "do_train": True,
+        "finetuning_type": "full",
+        "flash_attn": "fa2",
+    }
+)
+_RECIPES = {
+    "configs/long.yaml": f"{_SHARED}cutoff_len: 8192\npacking: true\n",
+    "configs/short.yaml": f"{_SHARED}cutoff_len: 2048\n",
+}
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        'llamafactory-cli train "$RECIPE"\n',
+        "llamafactory-cli train ${RECIPE} bf16=true\n",
+        'accelerate launch --config_file fsdp.yaml src/train.py "${RECIPE}" dataset="${D}_x"\n',
+    ],
+)
+def test_what_the_recipes_of_all_branches_say_is_known(launch: str, tmp_path: Path) -> None:
+    files = {**_RECIPES, "fsdp.yaml": SHARDED, "src/train.py": _ENTRY}
+    files["train.sh"] = _EITHER + launch
+    (run,) = (run for run in runs_of(tmp_path, files) if run.command is not None)
+    assert not run.is_open
+    assert run.model.name == QWEN
+    assert (run.value("tuning"), run.value("attention")) == ("full", "flash_attention_2")
+    assert not run.practice("max_length").known
+    assert set(run.practice("max_length").value.candidates) == {8192, 2048}
+    assert not run.practice("packing").known
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        _EITHER.replace("configs/short", "/data/elsewhere"),
+        'if [ "$DATA" = long ]; then\n  RECIPE="configs/long.yaml packing=false"\nfi\n',
+        'RECIPE="$1"\n',
+    ],
+)
+def test_a_recipe_that_is_not_all_in_the_project_stays_unread(branch: str, tmp_path: Path) -> None:
+    files = {**_RECIPES, "train.sh": f"{branch}llamafactory-cli train $RECIPE\n"}
+    (run,) = (run for run in runs_of(tmp_path, files) if run.command is not None)
+    assert run.is_open
+    assert not run.practice("attention").known
+    items = items_of(score(AUDIT, judge(run, all_checks())))
+    assert items["autotp"].status is Status.UNKNOWN
+
+
+def test_fsdp_leaves_no_place_for_autotp_in_a_recipe_that_is_not_read(tmp_path: Path) -> None:
+    launch = 'accelerate launch --config_file fsdp.yaml src/train.py "$1"\n'
+    files = {"fsdp.yaml": SHARDED, "src/train.py": _ENTRY, "train.sh": launch}
+    (run,) = (run for run in runs_of(tmp_path, files) if run.command is not None)
+    items = items_of(score(AUDIT, judge(run, all_checks())))
+    assert items["autotp"].status is NA
+    assert items["fsdp"].status is ON

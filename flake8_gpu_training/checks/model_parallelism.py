@@ -304,13 +304,22 @@ def _auto_tp(run: Run) -> Judgement:
     absent = missing(run, "deepspeed_autotp_size")
     if absent is not None:
         return cannot_apply(absent)
+    if not (stage.known and stage.value) and text(run, "fsdp") not in (None, "none"):
+        return cannot_apply(_FSDP_DRIVES)
     if tunes_all(run) is False:
         return cannot_apply(Text("AutoTP 只支持全参训练", "AutoTP trains full models only"))
     if stage.known and stage.value == 3:
         return cannot_apply(Text("AutoTP 不支持 ZeRO-3", "AutoTP goes with stages 0 to 2"))
-    if not setting.known and (run.is_open or _has_parameter(run, "autotp_size")):
+    # Where no flag sets it, the engine's own file does: known with the stage.
+    is_unread = run.is_open and not stage.known
+    if not setting.known and (is_unread or _has_parameter(run, "autotp_size")):
         return cannot_tell(setting)
     return off(Text("未用 AutoTP", "AutoTP is off"))
+
+
+_FSDP_DRIVES = Text(
+    "AutoTP 属于 DeepSpeed，此训练由 FSDP 驱动", "AutoTP is DeepSpeed's, and FSDP drives the run"
+)
 
 
 def _tensors_beside_stage_3(run: Run, setting: Setting) -> Judgement:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from flake8_gpu_training.facts import Setting, Unknown, Word, known
+from flake8_gpu_training.facts import Document, Entry, Node, Setting, Unknown, Word, known
 
 MAX_ALTERNATIVES = 16
+_BY_BRANCH = "it depends on a branch of the script"
 
 
 def alternatives(words: Sequence[Word]) -> tuple[tuple[Word, ...], ...]:
@@ -54,7 +55,7 @@ def agreed(found: Sequence[Mapping[str, Setting]]) -> dict[str, Setting]:
         if len(present) == len(found) and all(_same(first, other) for other in present):
             made[name] = first
             continue
-        unknown = Unknown("it depends on a branch of the script", _candidates(present))
+        unknown = Unknown(_BY_BRANCH, _candidates(setting.value for setting in present))
         written = next((setting for setting in present if setting.location is not None), first)
         made[name] = dataclasses.replace(written, value=unknown, text="", value_location=None)
     return made
@@ -64,11 +65,37 @@ def _same(one: Setting, other: Setting) -> bool:
     return type(one.value) is type(other.value) and bool(one.value == other.value)
 
 
-def _candidates(settings: Iterable[Setting]) -> tuple[object, ...]:
+def _candidates(values: Iterable[object]) -> tuple[object, ...]:
     found: list[object] = []
-    for setting in settings:
-        value = setting.value
+    for value in values:
         for choice in value.candidates if isinstance(value, Unknown) else (value,):
             if not any(type(choice) is type(seen) and choice == seen for seen in found):
                 found.append(choice)
     return tuple(found)
+
+
+def agreed_document(documents: Sequence[Document]) -> Document:
+    """What holds whichever of several files is read: the first, unknown where they differ."""
+    return dataclasses.replace(documents[0], root=_agreed_node([one.root for one in documents]))
+
+
+def _agreed_node(nodes: Sequence[Node]) -> Node:
+    first = nodes[0]
+    if all(node.kind == "mapping" for node in nodes):
+        names = dict.fromkeys(name for node in nodes for name in node.mapping)
+        return dataclasses.replace(
+            first, mapping={name: _agreed_entry(nodes, name) for name in names}
+        )
+    values = [node.plain() for node in nodes]
+    if all(type(value) is type(values[0]) and value == values[0] for value in values):
+        return first
+    return Node(Unknown(_BY_BRANCH, _candidates(values)), first.location)
+
+
+def _agreed_entry(nodes: Sequence[Node], name: str) -> Entry:
+    entries = [node.mapping[name] for node in nodes if name in node.mapping]
+    found = [entry.node for entry in entries]
+    if len(found) == len(nodes):
+        return dataclasses.replace(entries[0], node=_agreed_node(found))
+    unknown = Unknown(_BY_BRANCH, _candidates(node.plain() for node in found))
+    return dataclasses.replace(entries[0], node=Node(unknown, found[0].location))

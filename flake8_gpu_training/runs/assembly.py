@@ -347,7 +347,7 @@ class Assembly:
         if "config" in flags:
             names.append(flags["config"].value)
         for name in names:
-            document = self.reach.named(name, launch.command, origins.writer)
+            document = self.reach.whichever(name, launch.command, origins.writer)
             if document is None:
                 return None, False
             return document, True
@@ -692,7 +692,7 @@ class Assembly:
         ]
         found: list[Document] = []
         for value in values:
-            document = self.reach.named(value, command, writer, program.script.path)
+            document = self.reach.whichever(value, command, writer, program.script.path)
             if document is not None and document not in found:
                 found.append(document)
         return found

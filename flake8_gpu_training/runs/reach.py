@@ -23,7 +23,8 @@ from flake8_gpu_training.facts import (
     Word,
 )
 from flake8_gpu_training.project import Project
-from flake8_gpu_training.runs.configs import first_document
+from flake8_gpu_training.runs.alternatives import agreed_document
+from flake8_gpu_training.runs.configs import first_document, is_deepspeed
 from flake8_gpu_training.runs.console import console_scripts
 from flake8_gpu_training.runs.hostfiles import Slots, read_hostfile
 from flake8_gpu_training.runs.python_entry import Entry, Program, entries_of, local_modules
@@ -347,6 +348,17 @@ class Reach:
             return found
         path = self._only(name)
         return self.configuration(path) if path is not None else None
+
+    def whichever(
+        self, value: Any, command: Optional[Command], writer: Writer = None, near: str = ""
+    ) -> Optional[Document]:
+        """The same; of a name that branches of a script set, what all the files say."""
+        if not isinstance(value, Unknown) or not value.candidates:
+            return self.named(value, command, writer, near)
+        names = [name for name in value.candidates if isinstance(name, str)]
+        read = [self.named(name, command, writer, near) for name in names]
+        found = [one for one in read if one is not None and not is_deepspeed(one)]
+        return agreed_document(found) if len(found) == len(value.candidates) else None
 
     def configuration(self, path: str) -> Optional[Document]:
         """The document of the project's file at ``path``."""

@@ -19,7 +19,7 @@ from flake8_gpu_training.facts import (
     Word,
     known,
 )
-from flake8_gpu_training.runs.alternatives import agreed, alternatives
+from flake8_gpu_training.runs.alternatives import agreed, alternatives, may_be_several
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
@@ -104,7 +104,7 @@ class _ArgumentReader:
         if self.key_value and _KEY_VALUE.match(text):
             name, _, _ = text.partition("=")
             self._put(name.lstrip("+"), [_after_equals(word)], word)
-        elif not known(word.value) and not is_one_word(word):
+        elif not known(word.value) and not is_one_word(word) and not _is_one_value(word):
             self.is_open = True
         else:
             self.positional.append(word)
@@ -156,6 +156,11 @@ def is_value(word: Word) -> bool:
     """Whether each text that an unknown word may be begins with a value."""
     texts = word.value.candidates
     return bool(texts) and all(str(text)[:1].strip("- ") for text in texts)
+
+
+def _is_one_value(word: Word) -> bool:
+    """Whether an unknown word is one value, whichever of its texts it is."""
+    return is_value(word) and not may_be_several(word)
 
 
 def is_flag(text: str) -> bool:
