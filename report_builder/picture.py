@@ -124,11 +124,11 @@ class _Picture:
             more = len(files) - _LISTED_FILES
             shown += self.t(f" 等 {len(files)} 个文件", f" and {more} more")
         start = code(place_text(run.location, self.lang))
-        return Row(self.t("读到的文件", "Files read"), shown or "—", start)
+        return Row(self.t("读到的文件", "files read"), shown or "—", start)
 
     def _processes(self) -> Row:
         launcher = self.run.launcher
-        name = self.t("启动器与进程", "Launcher and processes")
+        name = self.t("启动器与进程", "launcher and processes")
         processes, nodes = self._value(launcher.processes), self._value(launcher.nodes)
         plural = "node" if known(launcher.nodes.value) and launcher.nodes.value == 1 else "nodes"
         counts = [

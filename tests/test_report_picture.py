@@ -36,7 +36,7 @@ def test_a_flag_is_named_with_its_place_and_an_absent_one_with_its_default(tmp_p
     assert found["micro-batch size"] == Row(
         "micro-batch size", "`2`", "flag `per_device_train_batch_size=2`, run.sh:2"
     )
-    assert found["Launcher and processes"].value == "`torchrun`: `4` per node, `1` node, 4 in all"
+    assert found["launcher and processes"].value == "`torchrun`: `4` per node, `1` node, 4 in all"
     assert found["activation checkpointing"].value == "off"
     assert "default" in found["activation checkpointing"].source
     assert found["global batch size"] == Row("global batch size", "`8`", "2 × 1 × 4")
@@ -124,7 +124,7 @@ def test_who_starts_a_recipe_is_told_though_it_names_none(tmp_path: Path) -> Non
     files = {"configs/sft.yaml": recipe, "run.sh": 'llamafactory-cli train "$1"\n'}
     run = next(r for r in runs_of(tmp_path, files) if r.location.path == "configs/sft.yaml")
     told = {row.name: row.source for row in picture(run, "en")}
-    assert told["Launcher and processes"] == "`run.sh:1`"
+    assert told["launcher and processes"] == "`run.sh:1`"
     assert "未见" not in "".join(row.source for row in picture(run, "zh"))
     assert (
         main([str(tmp_path), "--output-dir", str(tmp_path / "out"), "--lang", "en", "--quiet"]) == 0
@@ -140,7 +140,7 @@ def test_a_count_that_is_not_known_is_said_to_be_unknown(tmp_path: Path) -> None
         "(args,) = parser.parse_args_into_dataclasses()\n",
         'args = TrainingArguments("out")\n',
     )
-    english = rows(tmp_path, {"train.py": script})["Launcher and processes"].value
+    english = rows(tmp_path, {"train.py": script})["launcher and processes"].value
     assert english == "`python`: processes per node unknown, number of nodes unknown"
     chinese = rows(tmp_path, {"train.py": script}, "zh")["启动器与进程"].value
     assert chinese == "`python`：每节点进程数未知，节点数未知"

@@ -205,6 +205,19 @@ def test_an_encoder_that_has_no_sdpa_yet_is_told_why(
     assert said in judged(run, "GPU301").current.en
 
 
+@pytest.mark.parametrize(
+    ("pins", "written"),
+    [("transformers==4.36.0\n", "warmup_ratio=0.05"), ("", "warmup_steps=100")],
+)
+def test_a_warm_up_is_a_share_of_the_steps_where_the_release_takes_one(
+    tmp_path: Path, pins: str, written: str
+) -> None:
+    code = ENCODER.format(padding="", collator="", strategy="no")
+    files = {"train.py": code, "requirements.txt": pins, "run.sh": "python train.py\n"}
+    (found,) = findings(runs_of(tmp_path, files), "GPU601")
+    assert found.message.startswith(f"set {written}: ")
+
+
 def test_an_encoder_learns_no_preference(tmp_path: Path) -> None:
     code = ENCODER.format(padding="", collator="", strategy="no")
     (run,) = runs_of(tmp_path, {"train.py": code, "run.sh": "python train.py\n"})

@@ -198,15 +198,23 @@ _DEEPSPEED_SCHEDULE = (
 
 
 def _warm_up(run: Run, warmup: Setting) -> Judgement:
-    # Transformers' newest releases take warmup_steps only; every release takes an integer.
-    by_steps = run.framework in ("hf_trainer", "llamafactory")
+    # Transformers' newest releases take warmup_steps only (5.14.1 is the last with the ratio);
+    # every release takes an integer.
+    of_trainer = run.framework in ("hf_trainer", "llamafactory")
+    by_share = run.framework == "hf_trainer" and version_at_hand(run, "transformers") < (5,)
+    written = {"warmup_ratio": 0.05} if by_share else {"warmup_steps": 100}
+    action = Text("学习率预热 3%~10% 的步数", "warm up over 3 to 10 % of the steps")
+    if of_trainer and not by_share:
+        action = Text(
+            f"{action.zh}（100 步为示例，按总步数换算）", f"{action.en} (100 is an example)"
+        )
     answer = advise(
         run,
         "the first steps of Adam are noisy without warm-up",
         Text("学习率没有预热", "the learning rate does not warm up"),
-        Text("学习率预热 3%~10% 的步数", "warm up over 3 to 10 % of the steps"),
-        practices=None if by_steps else {"warmup": 0.05},
-        parameters={"warmup_steps": 100} if by_steps else None,
+        action,
+        practices=None if of_trainer else {"warmup": 0.05},
+        parameters=written if of_trainer else None,
         at=warmup,
         share=0.5,
     )
