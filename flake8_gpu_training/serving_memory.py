@@ -105,6 +105,7 @@ class Capacity:
     """Of the weights: ``16 bit``, ``FP8``, ``4 bit``."""
     exact: bool = False
     """Whether the type of the weights is that of the checkpoint itself."""
+    copies: int = 1
 
     @property
     def concurrency(self) -> Optional[float]:
@@ -213,6 +214,7 @@ def capacity_of(run: Run) -> Optional[Capacity]:
         gpus=tensor * pipeline,
         kind=kind,
         exact=kind == "16 bit" and engine.option("quantization").value is None,
+        copies=_size(engine, "data_parallel_size") or 1,
     )
     if marketed is None:
         return found
@@ -226,20 +228,13 @@ def _on(engine: Engine, shape: Shape, found: Capacity, marketed: float, tensor: 
     sequences = amount(engine.option("max_num_seqs"))
     overhead = overhead_gib(shape, int(batched or 8192), int(sequences or 256), tensor)
     pool = max(total * found.share - found.weights - overhead, 0.0)
-    return Capacity(
-        found.weights,
-        found.token_bytes,
-        found.share,
-        total,
-        overhead,
-        pool,
-        tokens_in(pool, found.token_bytes),
-        marketed * found.share - found.weights,
-        found.length,
-        found.context,
-        found.gpus,
-        found.kind,
-        found.exact,
+    return replace(
+        found,
+        total=total,
+        overhead=overhead,
+        pool=pool,
+        tokens=tokens_in(pool, found.token_bytes),
+        most=marketed * found.share - found.weights,
     )
 
 
@@ -273,6 +268,7 @@ def _static(engine: Engine, shape: Shape) -> Optional[Capacity]:
         gpus=tensor * pipeline,
         kind=kind,
         exact=kind == "16 bit" and engine.option("quantization").value is None,
+        copies=1 if groups > 1 else _size(engine, "dp_size") or 1,
     )
     gpu = GPUS.get(engine.run.hardware.gpu or "")
     marketed = engine.run.hardware.memory_gib or (gpu.memory_gib if gpu is not None else None)

@@ -17,7 +17,7 @@ from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.hardware import Gpu, gpu_named
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.memory import GIB, estimate, lora_parameters, model_states
+from flake8_gpu_training.memory import GIB, estimate, lora_parameters, missing, model_states
 from flake8_gpu_training.runs.model import Run, RunKind
 from report_builder.loaders import OF_KINDS, loader_of
 
@@ -253,7 +253,14 @@ _ENGINE_SWITCH: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 _ENGINE_CHOICE: Mapping[str, Text] = MappingProxyType(
     {
-        "vllm": _UNKNOWN_GPU,
+        # vLLM 0.19.1 and 0.33.0, platforms/cuda.py, _get_backend_priorities
+        "vllm": Text(
+            "未能从项目推断 GPU 型号；不设置时 vLLM 自行选择：B200 等优先 FlashInfer，其余优先 "
+            "FlashAttention（Hopper 上为 FA3），不支持时用 FlashInfer 或 Triton",
+            "the project does not say which GPU it runs on; left alone, vLLM takes FlashInfer on "
+            "B200 and its kin and FlashAttention elsewhere (FA3 on Hopper), or FlashInfer or "
+            "Triton where that does not run",
+        ),
         # srt/arg_groups/model_override_base.py, get_default_attn_backend
         "sglang": Text(
             "未能从项目推断 GPU 型号；不设置时 SGLang 自行选择：Hopper 用 fa3，B200 等用 "
@@ -300,6 +307,13 @@ def _integration(run: Optional[Run], version: str) -> Change:
         # verl/workers/config/model.py
         override = "+actor_rollout_ref.model.override_config.attn_implementation"
         return Change("bash", f"{override}={_PRACTICE[version]}")
+    if run is not None and "model_init_kwargs" in run.settings:
+        # TRL's trainers load the model by its name, with these.
+        return Change(
+            "python",
+            f'model_init_kwargs={{"torch_dtype": "bfloat16", '
+            f'"attn_implementation": "{_PRACTICE[version]}"}}',
+        )
     if version == "SDPA":
         return Change(
             "python",
@@ -382,6 +396,10 @@ _ROOM_FOR_PLAIN = Text(
     "（{gpus} 卡下预计每卡约 {need:.0f} GiB，显存 {memory:.0f} GiB），两者皆可",
     "plain DDP fits already; stage {stage} moves as much data and takes less memory (about "
     "{need:.0f} of {memory:.0f} GiB on each of {gpus} GPUs): either will do",
+)
+_BESIDE = Text(
+    "；按模型状态粗估，不含推理引擎占用的显存",
+    "; a rough figure from the model states, without what the inference engine takes",
 )
 _NOTHING_FITS = Text(
     "按估算，ZeRO-3 加卸载在 {gpus} 张 {memory:.0f} GiB 卡上仍可能放不下："
@@ -579,6 +597,8 @@ def _choice(run: Run) -> tuple[int, bool, Text, Text]:
                 if (stage, offload) == (2, False) and plain is not None and plain < 0.92 * memory:
                     text = _ROOM_FOR_PLAIN
                 filled = text.fill(gpus=gpus, stage=stage, need=need, memory=memory)
+                if missing(run) == ("rollout",):
+                    filled = Text(filled.zh + _BESIDE.zh, filled.en + _BESIDE.en)
                 return stage, offload, filled, _OFFLOAD if offload else _NO_OFFLOAD
         else:
             return 3, True, _NOTHING_FITS.fill(gpus=gpus, memory=memory), _OFFLOAD

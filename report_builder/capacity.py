@@ -82,16 +82,21 @@ class CapacityWords:
 
     def account(self, found: Capacity) -> str:
         """What the weights and a token of cache take, and what the table below assumes."""
-        kind = self.t(found.kind.replace(" bit", " 位"), found.kind.replace(" bit", "-bit"))
+        kind = self.t(f"{found.kind} ".replace(" bit ", " 位"), found.kind.replace(" bit", "-bit"))
         split = ""
         if found.gpus > 1:
             split = self.t(f"（{found.gpus} 卡切分）", f", split over {found.gpus} GPUs,")
         told = self.t(
-            f"{kind} 权重{split}每卡约 {found.weights:.1f} GiB，KV 缓存每 token 每卡 "
+            f"{kind}权重{split}每卡约 {found.weights:.1f} GiB，KV 缓存每 token 每卡 "
             f"{found.token_bytes / 1024:.1f} KiB。",
             f"{kind} weights{split} take about {found.weights:.1f} GiB per GPU; a token of KV "
             f"cache takes {found.token_bytes / 1024:.1f} KiB per GPU.",
         )
+        if found.copies > 1:
+            told += self.t(
+                f"以下为每个副本的容量，共 {found.copies} 个副本。",
+                f" The figures are of one copy; there are {found.copies}.",
+            )
         if found.total is None:
             told += self.t(
                 f"GPU 型号未知，按常见显存（× {found.share:g}）估算：",

@@ -30,7 +30,7 @@ from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
 from report_builder.picture import picture
 from report_builder.recommendations import Recommendation, is_prose
-from report_builder.report import Report, title_of
+from report_builder.report import Report, title_of, title_of_run
 from report_builder.run_words import RunWords
 from report_builder.scenario_releases import flags_in_release
 from report_builder.scenarios import Scenario
@@ -224,7 +224,7 @@ class _View(RunWords):
             "own_patch": self.own_patch,
             "runs_of": self.runs_of,
             "codes_of": self.codes_of,
-            "title_of": lambda run: self.say(title_of(run.framework)),
+            "title_of": lambda run: self.say(title_of_run(run)),
             "number": number,
             "percent": percent,
             "sentence": self.sentence,
@@ -316,8 +316,10 @@ class _View(RunWords):
         """Runs beside the primary one, together where the same is said of them."""
         codes = {name: Counter(given) for name, given in self.report.codes.items()}
         groups: dict[tuple[object, ...], list[Run]] = {}
+        primary = self.report.primary
         for run in sorted(self.report.runs, key=lambda run: run.id):
-            if run is not self.report.primary:
+            # A launch command gives a run anew that the script gave already.
+            if primary is None or run.id != primary.id:
                 said = tuple(sorted(codes.get(run.id, Counter()).items()))
                 groups.setdefault((said, run.kind, run.framework), []).append(run)
         alike = [_Alike(tuple(runs), codes.get(runs[0].id, Counter())) for runs in groups.values()]

@@ -145,6 +145,11 @@ _COUNTED: Mapping[str, str] = MappingProxyType(
     }
 )
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"verl (\S+) to (\S+) workers: FSDP shards the actor over all GPUs"),
+        r"verl \1–\2：FSDP 把 actor 切分到所有 GPU",
+    ),
+    (re.compile(r"verl (\S+) to (\S+) workers: (\S+) (\S+)"), r"verl \1–\2：\3=\4"),
     (re.compile(r"(\d+) processes, nothing shards the model"), r"\1 个进程，模型未被切分"),
     (re.compile(r"(\w+) splits the model"), r"模型由 \1 切分"),
     (re.compile(r"torch_dtype of (\S+)'s config\.json: (\w+)"), r"\1 的 config.json 中为 \2"),

@@ -196,6 +196,8 @@ class _Picture:
         options = self.t(" 或 ", " or ").join(
             code(str(one) if one not in ("", None) else "none") for one in value.candidates
         )
+        if len(value.candidates) == 1:
+            return said + self.t(f"，可能为 {options}", f", maybe {options}")
         return said + self.t(f"（{options}）", f" ({options})")
 
     def _source(self, setting: Setting) -> str:

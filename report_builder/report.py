@@ -122,6 +122,14 @@ def title_of(framework: str) -> Text:
     return Text(title, title)
 
 
+def title_of_run(run: Run) -> Text:
+    """The framework of a run; of one that it has no module for, what starts its engine."""
+    engine = engine_of(run) if run.framework == "generic" else None
+    if engine is not None and engine.host is not None:
+        return Text(engine.host.title, engine.host.title)
+    return title_of(run.framework)
+
+
 def timestamp() -> str:
     """Time of the analysis in UTC; ``SOURCE_DATE_EPOCH`` fixes it."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")

@@ -358,10 +358,10 @@ class RunWords:
         engine = engine_of(run)
         each, kind = bytes_per_weight(engine) if engine is not None else (2.0, "16 bit")
         gib = run.model.parameters * each / degree / GIB
-        zh, en = kind.replace(" bit", " 位"), kind.replace(" bit", "-bit")
+        zh, en = f"{kind} ".replace(" bit ", " 位"), kind.replace(" bit", "-bit")
         split = (f"（{degree} 卡切分）", f", split over {degree} GPUs") if degree > 1 else ("", "")
         return self.t(
-            f"{zh} 权重{split[0]}每卡约 {gib:.1f} GiB，其余显存主要用于 KV 缓存。",
+            f"{zh}权重{split[0]}每卡约 {gib:.1f} GiB，其余显存主要用于 KV 缓存。",
             f"{en} weights{split[1]} take about {gib:.1f} GiB per GPU; most of the rest holds the "
             "KV cache.",
         )

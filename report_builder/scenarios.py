@@ -205,6 +205,8 @@ def _takes_its_data(run: Run, entry: Entry) -> bool:
     """Whether the entry learns from the kind of data that the run has."""
     if run.framework == "flow_factory":  # whose trainers all read prompts
         return True
+    if _is_other_task(run):
+        return False
     return _learns_from(run.value("algorithm")) == _learns_from(entry.algorithm)
 
 
@@ -390,9 +392,17 @@ def _suits(run: Run, entry: Entry) -> bool:
     name = (_model_name(run) or "").lower()
     served = entry.algorithm not in _GENERATING or is_served(run)
     small = run.model.kind in OF_KINDS
+    if _is_other_task(run):
+        return False
     if run.framework == "videox_fun" and entry.family != "cogvideox" and "inp" not in name:
         return False  # the templates train by --train_mode=inpaint
     return entry.family in name and served and (_same_size(run, entry.size) or small)
+
+
+def _is_other_task(run: Run) -> bool:
+    """Whether ms-swift trains an embedding, a reranker or a classifier: no template does."""
+    task = run.settings.get("task_type") if run.framework == "swift" else None
+    return task is not None and task.value not in (None, "causal_lm")
 
 
 def _model_name(run: Run) -> Optional[str]:

@@ -126,6 +126,14 @@ def container(options: Mapping[str, Any], run: str = "", model: str = QWEN) -> F
     return {"serve.sh": script(f"{start}{MODULE} --model-path {model} {given}", H100)}
 
 
+def compose(options: Mapping[str, Any], setting: str = "") -> Files:
+    """A service of docker compose."""
+    given = " ".join(_flag(name, value) for name, value in options.items())
+    lines = ["services:", "  llm:", "    image: lmsysorg/sglang:v0.5.23"]
+    lines += [f"    command: {MODULE} --model-path {QWEN} {given}"]
+    return {"docker-compose.yml": "\n".join([*lines, *([f"    {setting}"] if setting else []), ""])}
+
+
 def pod(options: Mapping[str, Any], model: str = QWEN) -> Files:
     """A Pod of Kubernetes."""
     words = ["--model-path", model]
@@ -263,7 +271,8 @@ def _cache() -> Iterator[Case]:
     yield from of("max-total-tokens", OFF, {})
     sizes = {"context_length": 32000, "max_running_requests": 32}
     cut = {**sizes, "max_total_tokens": 32768}
-    yield from of("max-total-tokens", ADVISED, cut, "32768", "max_total_tokens", fronts=SERVED)
+    for front, written in (("flags", "--max-total-tokens 32768"), ("yaml", "max_total_tokens")):
+        yield from of("max-total-tokens", ADVISED, cut, "32768", written, fronts=front)
     wide = {**sizes, "max_total_tokens": 65536}
     yield from of("max-total-tokens", ON, wide, "65536", fronts=SERVED)
     alone = {**cut, "max_running_requests": 1}
@@ -415,6 +424,11 @@ def _environment() -> Iterator[Case]:
     yield Case(memory, ON, "docker", container({"tp_size": 2}, "--ipc=host"), "--ipc=host")
     yield Case(memory, ADVISED, "docker", container({"tp_size": 2}), "", "--shm-size 32g")
     yield Case(memory, OFF, "docker", container({}))
+    two = {"tp_size": 2}
+    yield Case(memory, ON, "compose", compose(two, "ipc: host"), "ipc")
+    yield Case(memory, ON, "compose", compose(two, "shm_size: 16gb"), "16gb")
+    yield Case(memory, ADVISED, "compose", compose(two), "", "shm_size: 32g")
+    yield Case(memory, OFF, "compose", compose({}))
     yield from of(memory, NA, {})
     near = "container-affinity"
     yield from of(near, ON, {}, "AFFINITY", start="SGLANG_SET_CPU_AFFINITY=1 ")
@@ -527,8 +541,9 @@ def _weights() -> Iterator[Case]:
         ("modelopt", "modelopt_fp4"),
         ("moe-wna16", "moe_wna16"),
     ):
-        yield from of(item, ON, {"quantization": name}, name)
-        yield from of(item, OFF, {"quantization": "fp8"})
+        yield from of(item, ON, {"quantization": name}, name, model=MIXTURE)
+        yield from of(item, OFF, {"quantization": "fp8"}, model=MIXTURE)
+    yield from of("moe-wna16", NA, {})
     yield from of("awq-gptq-marlin", ON, {}, "AWQ", model="Qwen/Qwen3-8B-AWQ", gpus=SMALL)
     yield from of("torchao", ON, {"torchao_config": "int4wo-128"}, "int4wo", pin="0.4.6")
     yield from of("torchao", OFF, {"quantization": "fp8"})

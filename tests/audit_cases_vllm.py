@@ -378,6 +378,8 @@ ROWS: tuple[Row, ...] = (
     Row("prefix-caching", ADVISED, {"enable_prefix_caching": False}, fronts=SERVED),
     Row("prefix-caching", OFF, {"enable_prefix_caching": False}, fronts=OFFLINE),
     Row("prefix-caching", OFF, pin="0.7.3"),
+    Row("prefix-caching", UNKNOWN, pin="0.26.0", model="Qwen/Qwen3.6-27B-FP8"),
+    Row("prefix-caching", ON, {"enable_prefix_caching": True}, model="Qwen/Qwen3.6-27B-FP8"),
     Row("partial-prefills", ON, {"long_prefill_token_threshold": 2048}, shows="2048"),
     Row("partial-prefills", ON, {"max_num_partial_prefills": 4}, pin="0.7.3", shows="4"),
     Row("partial-prefills", OFF),

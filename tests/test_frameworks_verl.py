@@ -147,3 +147,17 @@ def test_a_default_that_differs_is_told_so(run_of: Make) -> None:
     check = next(check for check in all_checks() if check.code == "GPU931")
     (verdict,) = judge(run_of(COMMAND), [check])
     assert "its default differs between releases" in verdict.judgement.current.en
+
+
+def test_a_sample_is_a_prompt_and_its_response(run_of: Make) -> None:
+    limits = "data.max_prompt_length=4096 data.max_response_length=3000"
+    assert run_of(f"{COMMAND} {limits}").value("max_length") == 7096
+    assert not known(run_of(f"{COMMAND} data.max_prompt_length=4096").practice("max_length").value)
+
+
+def test_one_node_of_ray_needs_no_tuning_of_nccl(run_of: Make) -> None:
+    check = next(check for check in all_checks() if check.name == "nccl-tuning")
+    (one,) = judge(run_of(COMMAND), [check])
+    assert one.judgement.status is Status.DISABLED
+    (more,) = judge(run_of(COMMAND.replace("nnodes=1", "nnodes=2")), [check])
+    assert more.judgement.status is Status.UNKNOWN

@@ -78,6 +78,9 @@ def test_flash_attention_follows_the_gpu(gpu: Optional[str], version: str, writt
 def test_engines_bring_their_own_kernels() -> None:
     run = replace(run_of(gpu="H100", framework="sglang"), kind=RunKind.SERVE)
     assert flash_attention(run).integration.text == "--attention-backend fa3"
+    unknown = flash_attention(replace(run_of(framework="vllm"), kind=RunKind.SERVE))
+    assert "vLLM 自行选择" in unknown.reason.zh
+    assert "SDPA" not in unknown.reason.zh
 
 
 @pytest.mark.parametrize(
@@ -117,6 +120,14 @@ def test_without_hardware_it_says_so_and_shows_a_table(tuning: str, stage: int) 
     assert list(eight) == sorted(eight, reverse=True)
     if tuning == "full":
         assert eight[3] == pytest.approx(7615616512 * 2 / 1024**3, rel=0.01)
+
+
+def test_a_figure_beside_an_engine_says_that_it_leaves_the_engine_out() -> None:
+    beside = deepspeed(run_of(gpu="A100-80G", gpus=1, tuning="lora", rollout_engine="vllm"))
+    assert beside.stage == 0
+    assert "不含推理引擎" in beside.reason.zh
+    assert "inference engine" in beside.reason.en
+    assert "推理引擎" not in deepspeed(run_of(gpu="A100-80G", gpus=1, tuning="lora")).reason.zh
 
 
 def test_advice_follows_the_check_of_sharding() -> None:

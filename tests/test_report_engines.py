@@ -241,3 +241,34 @@ def test_a_value_in_a_dict_that_is_not_known_is_shown_as_written(tmp_path: Path)
     text = made["v0_training-acceleration-audit-report.md"]
     assert "`model_init_kwargs: attn_implementation = pick()`" in text
     assert "Unknown(" not in text
+
+
+def test_other_runs_are_those_beside_the_primary_one(tmp_path: Path) -> None:
+    files = {"run.sh": VERL.format(engine="vllm"), "more.sh": VERL.format(engine="sglang")}
+    text = written(tmp_path, files, "--launch-command", "bash run.sh")[MAIN]
+    others = section(text, "其他运行")
+    assert "`more.sh:1` | 训练 | verl |" in others
+    assert "`run.sh:1`" not in others
+
+
+def test_what_is_dropped_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    script = (
+        "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --max-total-tokens 1048576 "
+        "--context-length 1048576 --max-running-requests 4\n"
+    )
+    text = written(tmp_path, {"serve.sh": script})[MAIN]
+    assert "- --max-total-tokens 1048576\n" in text
+    assert "KV 池限制为 1048576 token" in text
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_capacity_of_several_copies_says_so(tmp_path: Path, engine: str) -> None:
+    start = {"vllm": "vllm serve", "sglang": "python -m sglang.launch_server --model-path"}[engine]
+    flag = {"vllm": "--data-parallel-size", "sglang": "--mem-fraction-static 0.8 --dp-size"}[engine]
+    script = f"{start} Qwen/Qwen3-8B {flag} 4\n"
+    name = f"v0_{engine}-optimization-report.md"
+    several = section(written(tmp_path, {"serve.sh": script})[name], "显存估算参考")
+    assert "16 位权重每卡约" in several
+    assert "共 4 个副本" in several
+    one = written(tmp_path, {"serve.sh": script.replace(" 4\n", " 1\n")})[name]
+    assert "副本" not in section(one, "显存估算参考")

@@ -591,3 +591,13 @@ def test_a_recipe_has_no_parameter_that_the_release_lacks() -> None:
         found = yaml.safe_load(scenarios(one, "llamafactory")[0].files[0].text.en)
         assert ("enable_liger_kernel" not in found) is lacks
         assert found["neat_packing"] is True
+
+
+def test_the_training_of_an_embedding_fills_no_template_for_text() -> None:
+    run = run_of("Qwen/Qwen3-Embedding-0.6B", tuning="full", dataset="pairs.jsonl")
+    task = {"task_type": Setting("task_type", "embedding", AT)}
+    for found in scenarios(replace(run, settings=task), "swift"):
+        text = found.files[0].text.en
+        assert "Embedding" not in text
+        assert "pairs.jsonl" not in text
+        assert not found.fits

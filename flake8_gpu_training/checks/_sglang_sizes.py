@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import re
 
-from flake8_gpu_training.checks._engine import is_lacking, is_set, lacks, propose, propose_without
-from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._engine import (
+    UNSPREAD,
+    is_lacking,
+    is_set,
+    lacks,
+    propose,
+    propose_without,
+)
+from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, excluding, off, on
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
     DOCS,
@@ -31,6 +38,7 @@ from flake8_gpu_training.frameworks.reading import number
 from flake8_gpu_training.language import Text
 
 _ONE_GPU = Text("单卡", "one GPU")
+_DENSE = Text("不是 MoE 模型", "no mixture of experts")
 _UNREAD = Text("部分参数未能读取", "not all settings could be read")
 
 
@@ -77,6 +85,8 @@ def copies(engine: Engine) -> Judgement:
 
 
 def _size(engine: Engine, name: str, text: Text) -> Judgement:
+    if _has_one_gpu(engine) and engine.written(name) is None and not engine.is_open:
+        return cannot_apply(_ONE_GPU)
     if is_lacking(engine, name):
         return lacks(engine)
     setting = engine.option(name)
@@ -98,7 +108,7 @@ def experts(engine: Engine) -> Judgement:
         return on(size) if size.known else cannot_tell(size)
     mixture = is_mixture(engine)
     if mixture is False:
-        return cannot_apply(Text("不是 MoE 模型", "no mixture of experts"))
+        return cannot_apply(_DENSE)
     if engine.is_open:
         return cannot_tell(_UNREAD)
     if mixture is None or library is None:
@@ -106,7 +116,7 @@ def experts(engine: Engine) -> Judgement:
     if is_lacking(engine, "ep_size"):
         return lacks(engine)
     if number_of(engine, "tp_size") == 1:
-        return cannot_apply(_ONE_GPU)
+        return cannot_apply(_ONE_GPU if _has_one_gpu(engine) else UNSPREAD)
     spread = attention_ranks(engine)
     several = (number_of(engine, "nnodes") or 1) > 1
     if several and spread.known and _above_one(spread):
@@ -137,6 +147,11 @@ _VARIANTS = {
 
 def quantization(engine: Engine) -> Judgement:
     """In which format the weights are."""
+    judged = _quantization(engine)
+    return excluding(judged, _DENSE, "moe-wna16") if is_mixture(engine) is False else judged
+
+
+def _quantization(engine: Engine) -> Judgement:
     found = weights(engine)
     if found is None:
         return cannot_tell(Text("权重格式未知", "the format of the weights is not known"))

@@ -300,10 +300,10 @@ def _nccl(run: Run) -> Judgement:
         if name.startswith("NCCL_") and not _NOT_TUNING.fullmatch(name):
             return on(setting)
     count = nodes(run)
-    if count is None or is_ray(run):
-        return cannot_tell(_NODES)
     if count == 1:
         return off(Text("单机使用 NCCL 默认值即可", "NCCL's defaults will do inside a node"))
+    if count is None or is_ray(run):
+        return cannot_tell(_NODES)
     return advise(
         run,
         "NCCL may choose a slow interface between nodes",

@@ -141,6 +141,8 @@ def _layerwise(engine: Engine) -> Judgement:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if engine.host is None and engine.version < _LAYERWISE_SINCE:
         return cannot_apply(Text("此版本没有逐层重载", "this release reloads no single layers"))
+    if engine.host is not None and engine.host.id.startswith("trl"):
+        return cannot_apply(Text("TRL 没有逐层重载的选项", "TRL has no option for it"))
     return off(
         Text(
             "可选：逐层收集与重载权重，降低同步峰值",

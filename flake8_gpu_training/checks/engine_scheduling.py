@@ -140,6 +140,14 @@ def _sequences(engine: Engine) -> Judgement:
 
 def _prefixes(engine: Engine) -> Judgement:
     setting = engine.option("enable_prefix_caching")
+    is_hybrid = HYBRID.search(engine.run.model.name or "") is not None
+    if not setting.known and is_hybrid and not setting.explicit and is_v1(engine):
+        return cannot_tell(
+            Text(
+                "混合注意力模型是否默认启用，因版本而异",
+                "releases differ in whether it is on for hybrid models",
+            )
+        )
     if not setting.known:
         return cannot_tell(setting)
     if is_set(setting):
@@ -148,7 +156,7 @@ def _prefixes(engine: Engine) -> Judgement:
         return off(Text("不生成的模型", "the model generates nothing"), setting)
     if _UNIQUE.search(engine.run.model.name or ""):
         return off(Text("输入很少重复", "its inputs seldom repeat"), setting)
-    if HYBRID.search(engine.run.model.name or "") and engine.version < HYBRID_CACHED:
+    if is_hybrid and engine.version < HYBRID_CACHED:
         return off(Text("该模型的前缀缓存仍是实验性的", "experimental for this model"), setting)
     if not is_v1(engine):
         return off(

@@ -104,7 +104,7 @@ def _method(engine: Engine) -> Judgement:
     if _HOLDS_MTP.match(name):
         method = "mtp" if engine.version >= _MTP_NAMED else "deepseek_mtp"
         config = {"method": method, "num_speculative_tokens": 1}
-        return _advise(engine, config, "mtp", "its own layers for further tokens")
+        return _advise(engine, config, "mtp", "the model's own MTP layers")
     head = next((head for pattern, head in _HEADS if pattern.search(name)), "")
     limit = engine.written("max_num_seqs")
     if head and limit is not None and (amount(limit) or _BUSY) < _BUSY:
@@ -132,7 +132,7 @@ def _advise(engine: Engine, config: dict[str, Any], variant: str, what: str) -> 
     )
     return propose(
         engine,
-        f"one pass can confirm several tokens that {what} proposes, where few requests run",
+        f"one pass can confirm several tokens proposed by {what}, where few requests run",
         Text("未使用推测解码", "tokens are decoded one by one"),
         shown,
         {"speculative_config": config},

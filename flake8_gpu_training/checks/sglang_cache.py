@@ -123,19 +123,25 @@ def _pool(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     pool = number_of(engine, "max_total_tokens")
     length, requests = number_of(engine, "context_length"), number_of(engine, _REQUESTS)
+    is_flag = setting.origin is Origin.FLAG
     if pool and length and requests and serves(engine) and pool < _FEW * length < requests * length:
         return advise(
             engine.run,
-            f"the pool is cut to {pool:g} tokens, room for {pool / length:.1f} requests of "
-            f"{length:g}, though {requests:g} may run",
+            f"the pool is cut to {pool:.0f} tokens, room for {pool / length:.1f} requests of "
+            f"{length:.0f}, though {requests:g} may run",
             Text(
-                f"KV 池限制为 {pool:g} token，只容 {pool / length:.1f} 个 {length:g} token 的请求"
-                f"（并发上限 {requests:g}）",
-                f"room for {pool / length:.1f} requests of {length:g} tokens, though {requests:g} "
-                "may run",
+                f"KV 池限制为 {pool:.0f} token，只容 {pool / length:.1f} 个 {length:.0f} token "
+                f"的请求（并发上限 {requests:g}）",
+                f"room for {pool / length:.1f} requests of {length:.0f} tokens, though "
+                f"{requests:g} may run",
             ),
             Text("去掉 --max-total-tokens，由显存占比决定", "drop it: the share of memory decides"),
-            snippet=Snippet("drop max_total_tokens", "- max_total_tokens", "diff", _cut(setting)),
+            snippet=Snippet(
+                "drop max_total_tokens",
+                f"- --max-total-tokens {pool:.0f}" if is_flag else "- max_total_tokens",
+                "diff",
+                _cut(setting),
+            ),
             at=setting,
         )
     if pool or is_set(setting):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from flake8_gpu_training.checks._engine import (
+    UNSPREAD,
     is_lacking,
     is_set,
     lacks,
@@ -25,6 +26,7 @@ from flake8_gpu_training.checks._sglang import (
     dispatches,
     examples,
     is_latent,
+    is_mixture,
     number_of,
     ranks,
     serves,
@@ -43,7 +45,6 @@ _GATEWAY = f"{DOCS}/sgl_model_gateway"
 _ROUTER = "sglang-router 0.3.2, router_args.py and launch_server.py"
 _SPREAD = 8
 """Ranks from which on a latent KV cache, whole on each, is worth splitting by requests."""
-_ONE_GPU = Text("引擎只用一张 GPU", "the engine runs on one GPU")
 
 # --- GPU972: attention by requests, not by heads -----------------------------------------------
 
@@ -60,7 +61,7 @@ def _attention(engine: Engine) -> Judgement:
         return on(setting)
     size, latent = ranks(engine), is_latent(engine)
     if size == 1:
-        return cannot_apply(Text("未做张量并行", "the model is not spread over GPUs"))
+        return cannot_apply(UNSPREAD)
     if latent is False:
         return cannot_apply(
             Text("不是 MLA 模型，KV 按头切分", "no MLA: heads of the KV cache are split")
@@ -116,8 +117,8 @@ def _router(engine: Engine) -> Judgement:
         Text("副本之间轮流分配请求", "copies take requests in turn"),
         Text(
             "安装 sglang-router，改用 sglang_router.launch_server 启动，其余参数不变（按缓存分配）",
-            "install sglang-router and start them by sglang_router.launch_server with the same "
-            "flags: it asks who has the prefix",
+            "install sglang-router and start the copies by sglang_router.launch_server with the "
+            "same flags: it asks who has the prefix",
         ),
         snippet=Snippet(
             "start it by `python -m sglang_router.launch_server`, with the same flags",
@@ -234,7 +235,7 @@ def _without(engine: Engine, *names: str) -> Optional[Judgement]:
         return lacks(engine)
     size, generation = ranks(engine), architecture(engine.run)
     if size == 1:
-        return cannot_apply(_ONE_GPU)
+        return cannot_apply(UNSPREAD)
     if generation not in (None, "Hopper", "Blackwell"):
         return cannot_apply(Text("需要 Hopper 或更新的 NVSwitch", "it takes NVSwitch of Hopper"))
     return None
@@ -244,6 +245,8 @@ def _without(engine: Engine, *names: str) -> Optional[Judgement]:
 
 
 def _dispatching(engine: Engine) -> Judgement:
+    if is_mixture(engine) is False:
+        return cannot_apply(Text("不是 MoE 模型", "no mixture of experts"))
     library = dispatches(engine)
     if library is None:
         return cannot_tell(engine.option("moe_a2a_backend"))

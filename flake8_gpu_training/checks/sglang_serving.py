@@ -36,7 +36,7 @@ from flake8_gpu_training.checks._sglang import (
 )
 from flake8_gpu_training.checks._sglang_sizes import sparse_backend
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
-from flake8_gpu_training.facts import Setting
+from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.frameworks.engines import Engine
 from flake8_gpu_training.frameworks.reading import number
 from flake8_gpu_training.language import Text
@@ -207,25 +207,36 @@ _SHARED = re.compile(r"--shm-size\b|--ipc[= ]host\b")
 
 
 def _shared(engine: Engine) -> Judgement:
-    words = _container(engine)
-    if words is None:
-        return cannot_apply(Text("不在 docker run 中启动", "no `docker run` starts it"))
-    text = " ".join(words)
-    if _SHARED.search(text):
+    words, told = _container(engine), engine.run.hardware.shared_memory
+    if words is None and told is None:
+        return cannot_apply(
+            Text("不由 docker run 或 compose 启动", "neither `docker run` nor compose starts it")
+        )
+    if words is not None and _SHARED.search(" ".join(words)):
         return on(next(w for w in words if w.startswith(("--shm-size", "--ipc"))))
+    if words is None and told is not None and told.origin is not Origin.DEFAULT:
+        return on(told)
     if ranks(engine) == 1:
-        return off(Text("单卡：不经共享内存通信", "one GPU: nothing goes through shared memory"))
+        return off(
+            Text("未做张量并行：不经共享内存通信", "one rank: nothing goes through shared memory")
+        )
     return advise(
         engine.run,
         "a container has 64 MB of shared memory, which NCCL and the tokenizers exhaust",
         Text("容器共享内存为默认的 64 MB", "the container has the default 64 MB"),
-        Text("docker run 加 --shm-size 32g 或 --ipc=host", "--shm-size 32g, or --ipc=host"),
-        snippet=Snippet(
-            "give `docker run` --shm-size 32g (or --ipc=host)",
-            "docker run --gpus all --shm-size 32g",
-            "docker",
-        ),
+        _BY_DOCKER if words is not None else _BY_COMPOSE,
+        snippet=_DOCKER if words is not None else _COMPOSE,
     )
+
+
+_BY_DOCKER = Text("docker run 加 --shm-size 32g 或 --ipc=host", "--shm-size 32g, or --ipc=host")
+_DOCKER = Snippet(
+    "give `docker run` --shm-size 32g (or --ipc=host)",
+    "docker run --gpus all --shm-size 32g",
+    "docker",
+)
+_BY_COMPOSE = Text("服务中写 shm_size: 32g 或 ipc: host", "shm_size: 32g, or ipc: host")
+_COMPOSE = Snippet("give the service shm_size: 32g (or ipc: host)", "shm_size: 32g", "yaml")
 
 
 def _container(engine: Engine) -> Optional[tuple[str, ...]]:
@@ -385,7 +396,7 @@ CHECKS: tuple[Check, ...] = (
         Priority.MEDIUM,
         of_engine(sglang=_shared),
         why="Processes of one server exchange through /dev/shm, of which a container has 64 MB.",
-        fix="Give docker run --shm-size 32g, or --ipc=host.",
+        fix="Give docker run --shm-size 32g, or --ipc=host; a service of compose shm_size: 32g.",
         items=sglang_item("J", "shared-memory", 1),
         impact=Impact(
             note=Text(

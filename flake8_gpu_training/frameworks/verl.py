@@ -103,6 +103,7 @@ def practices(run: Run, trainer: str) -> dict[str, Setting]:
         found["save_steps"] = practice("save_steps", None, saving)
     if trainer == "main_ppo":
         found.update(_of_actor(run))
+        found.update(_rolled_out(run))
     dynamic = find(run, f"{_ACTOR}.use_dynamic_bsz", "data.use_dynamic_bsz")
     if dynamic is not None and truth(dynamic.value) is not False:
         reason = "micro-batches are cut by their tokens"
@@ -152,6 +153,18 @@ def _of_actor(run: Run) -> dict[str, Setting]:
         note = f"{whole.written} of {world} GPUs"
         found["micro_batch_size"] = practice("micro_batch_size", whole.value // world, whole, note)
     return found
+
+
+def _rolled_out(run: Run) -> dict[str, Setting]:
+    """The length of a prompt with its response, each of which has a limit of its own."""
+    prompt, answer = find(run, "data.max_prompt_length"), find(run, "data.max_response_length")
+    if prompt is None or answer is None:
+        return {}
+    limit, longest = number(prompt.value), number(answer.value)
+    if limit is None or longest is None:
+        return {}
+    note = f"data.max_prompt_length {limit:g} + data.max_response_length {longest:g}"
+    return {"max_length": practice("max_length", int(limit + longest), prompt, note)}
 
 
 def may_say_more(run: Run) -> bool:

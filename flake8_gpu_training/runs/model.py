@@ -146,6 +146,8 @@ class Hardware:
     """``Ampere``, ``Hopper`` …, also when several variants of the GPU leave its memory open."""
     cpus: Optional[Setting] = None
     """Cores that the job asks for: of a task, or of a container."""
+    shared_memory: Optional[Setting] = None
+    """Of a job's containers, as its file says; compose's default where it does not."""
 
     @property
     def gpus(self) -> Optional[int]:

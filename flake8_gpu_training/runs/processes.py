@@ -188,7 +188,17 @@ def hardware_of(
         weak=by_job is None and found is not None,
         architecture=kind.architecture if kind is not None else None,
         cpus=_cpus(scheduler, job),
+        shared_memory=_shared_memory(job),
     )
+
+
+def _shared_memory(job: Optional[ConfigFile]) -> Optional[Setting]:
+    host = _resource(job, "host_ipc")
+    found = host if host is not None and host.value else _resource(job, "shm")
+    if found is not None or job is None:
+        return found
+    services = [d.root.mapping["services"] for d in job.documents if "services" in d.root.mapping]
+    return Setting("shm", "64m", services[0].location, Origin.DEFAULT) if services else None
 
 
 def _cpus(scheduler: Scheduler, job: Optional[ConfigFile]) -> Optional[Setting]:
