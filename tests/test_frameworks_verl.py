@@ -161,3 +161,12 @@ def test_one_node_of_ray_needs_no_tuning_of_nccl(run_of: Make) -> None:
     assert one.judgement.status is Status.DISABLED
     (more,) = judge(run_of(COMMAND.replace("nnodes=1", "nnodes=2")), [check])
     assert more.judgement.status is Status.UNKNOWN
+
+
+def test_workers_of_fsdp_have_neither_tensor_nor_pipeline_parallelism(run_of: Make) -> None:
+    run = run_of(f"{COMMAND} {ACTOR}.ulysses_sequence_parallel_size=2")
+    names = ("tensor_parallel", "pipeline_parallel", "sequence_parallel")
+    assert [run.value(name) for name in names] == [1, 1, 2]
+    megatron = run_of(f"{COMMAND} --config-name=ppo_megatron_trainer")
+    assert not known(megatron.practice("tensor_parallel").value)
+    assert not known(run_of(COMMAND).practice("sequence_parallel").value)

@@ -145,6 +145,15 @@ def _of_actor(run: Run) -> dict[str, Setting]:
         note = f"{_ACTORS}: attn_implementation flash_attention_2"
         found["attention"] = practice("attention", "flash_attention_2", None, note)
     found["tuning"] = practice("tuning", "full", None, f"{_ACTORS}: lora_rank 0")
+    for name in ("tensor_parallel", "pipeline_parallel"):  # of Megatron's workers alone
+        found[name] = practice(name, 1, None, f"{_ACTORS}: FSDP shards the actor over all GPUs")
+    split = find(
+        run,
+        f"{_ACTOR}.ulysses_sequence_parallel_size",
+        f"{_ACTOR}.fsdp_config.ulysses_sequence_parallel_size",
+    )
+    if split is not None:
+        found["sequence_parallel"] = practice("sequence_parallel", split.value, split)
     whole, world = find(run, f"{_ACTOR}.ppo_micro_batch_size"), run.launcher.world_size
     others = find(
         run, f"{_ACTOR}.ppo_micro_batch_size_per_gpu", f"{_ACTOR}.ulysses_sequence_parallel_size"
