@@ -19,6 +19,7 @@ from flake8_gpu_training.hardware import Gpu, gpu_named
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, estimate, lora_parameters, missing, model_states
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.weights import weights_type
 from report_builder.loaders import OF_KINDS, loader_of
 
 # Cards the tables show when the hardware is not known: name and GiB.
@@ -657,7 +658,8 @@ def _states(run: Run, gpus: int, stage: int) -> Optional[float]:
         trained = lora_parameters(run.model, rank if isinstance(rank, int) else 8)
         if trained is None:
             trained = 0.005 * run.model.parameters
-    if stage == 0 and trained is None and run.value("precision") == "pure-bf16":
+    masterless = weights_type(run) in ("bf16", "fp16") and run.framework not in _DIFFUSION
+    if stage == 0 and trained is None and masterless:
         return run.model.parameters * _PURE_BYTES / GIB
     bits = run.value("quantization_bits")
     frozen = bits / 8 if isinstance(bits, int) and bits else 2.0

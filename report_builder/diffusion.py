@@ -110,11 +110,20 @@ def deepspeed_usage(run: Optional[Run]) -> Text:
     return Text("", "")
 
 
+_MASTERS = Text(
+    "不分片时按 16 位权重计（每参数 8 字节）；ZeRO 各列含 FP32 主权重（每参数 16 字节）。",
+    "Unsharded, the weights are 16-bit (8 bytes a parameter); under ZeRO there are FP32 masters "
+    "too (16 bytes a parameter).",
+)
+
+
 def table_note(run: Optional[Run]) -> Text:
     """What the states by stage assume where the scripts themselves hold less."""
-    if run is None or weights_type(run) not in ("bf16", "fp16") or not memory_rows(run, "en"):
+    if run is None or weights_type(run) not in ("bf16", "fp16") or run.value("tuning") != "full":
         return Text("", "")
-    if run.value("tuning") != "full":
+    if run.framework not in ("videox_fun", "flow_factory"):
+        return _MASTERS
+    if not memory_rows(run, "en"):
         return Text("", "")
     return Text(
         "上表按 FP32 主权重计（每参数 16 字节，DeepSpeed 与 FSDP 如此）；"

@@ -139,10 +139,12 @@ class RunWords:
         return name + self.t(f"（{self.model_size(run)}）", f" ({self.model_size(run)})")
 
     def held_of(self, run: Run) -> str:
-        """The release of the framework's source that the project holds."""
-        version = run.held.get(framework_of(run.framework).distribution, "")
-        words = self.t(f"（项目自带源码 {version}）", f" (the project's own source, {version})")
-        return words if version else ""
+        """The release of the framework: of the source that the project holds, or a pinned one."""
+        name = framework_of(run.framework).distribution
+        version, pinned = run.held.get(name, ""), run.versions.get(name, "")
+        if version:
+            return self.t(f"（项目自带源码 {version}）", f" (the project's own source, {version})")
+        return self.t(f"（版本 {pinned}）", f" (release {pinned})") if pinned else ""
 
     def mode_of(self, run: Run) -> str:
         """How the run is started: the program and its sub-command."""

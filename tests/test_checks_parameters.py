@@ -215,6 +215,11 @@ def test_the_last_flag_of_a_command_is_left_to_the_user(tmp_path: Path) -> None:
     assert (found.change.text, found.change.edits) == ("- --num_infer_workers 8", ())
 
 
+def test_workers_of_no_engine_are_dropped_without_a_word_on_engines(tmp_path: Path) -> None:
+    told, _ = of_rollout(tmp_path, "")
+    assert any(message.startswith("drop --num_infer_workers, or") for message in told)
+
+
 def test_workers_of_a_sampling_engine_become_its_mode(tmp_path: Path) -> None:
     told, patch = of_rollout(tmp_path, "--use_vllm true \\\n    ")
     assert any(message.startswith("write --vllm_mode colocate") for message in told)

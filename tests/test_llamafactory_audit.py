@@ -435,6 +435,37 @@ def test_recipes_that_no_command_names_are_started_as_the_project_starts_such(
     assert (run.started_like is not None) is (status is OFF)
 
 
+@pytest.mark.parametrize(
+    ("pin", "method", "status"),
+    [
+        ("==0.9.5", "bnb", ON),
+        ("==0.9.5", "bitsandbytes", Status.RECOMMENDED),
+        ("==0.9.3", "bitsandbytes", Status.RECOMMENDED),
+        ("==0.9.2", "bitsandbytes", ON),
+        ("==0.9.2", "bnb", Status.RECOMMENDED),
+        ("", "bitsandbytes", Status.RECOMMENDED),
+        ("", "hqq", ON),
+    ],
+)
+def test_a_quantizer_is_called_as_the_release_calls_it(
+    pin: str, method: str, status: Status, tmp_path: Path
+) -> None:
+    told = {"quantization_bit": 4, "quantization_method": method}
+    files = {
+        "sft.yaml": recipe(settings_of(Case("", ON, told))),
+        "run.sh": "llamafactory-cli train sft.yaml\n",
+        "requirements.txt": f"llamafactory{pin}\n",
+    }
+    (run,) = runs_of(tmp_path, files)
+    verdict = next(v for v in judge(run, all_checks()) if v.check.code == "GPU605")
+    assert verdict.judgement.status is status
+    mended = "bitsandbytes" if pin == "==0.9.2" else "bnb"
+    messages = [finding.message for finding in verdict.judgement.findings]
+    assert all(f"set quantization_method: {mended}: " in one for one in messages)
+    is_lost = status is Status.RECOMMENDED and bool(pin)
+    assert run.value("quantization_bits") == (None if is_lost else 4)
+
+
 def test_an_optimizer_of_a_forks_own_is_named(tmp_path: Path) -> None:
     found = said_of(tmp_path, by_recipe(Case("", ON, {"use_fisher": True})))
     assert found["fused-adam"][1] == "optimizer: not known: `use_fisher=true` (sft.yaml:7)"

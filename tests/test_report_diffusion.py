@@ -12,6 +12,7 @@ from flake8_gpu_training.checks.base import Evidence
 from flake8_gpu_training.facts import Location, Origin, Setting
 from flake8_gpu_training.runs.model import Model, Place, PlaceKind, Run, RunKind
 from report_builder import diffusion
+from report_builder.advice import deepspeed
 from report_builder.scenarios import scenarios
 
 AT = Location("train.sh", 1)
@@ -146,3 +147,15 @@ def test_the_size_of_samples_is_what_the_script_makes_of_its_flags(
 ) -> None:
     facts = {label.en: value for label, value in diffusion.facts(videox(**values), "en")}
     assert facts["Samples"].startswith(said)
+
+
+@pytest.mark.parametrize(("dtype", "unsharded"), [("bfloat16", 4.5), ("float32", 8.9), (None, 8.9)])
+def test_weights_of_16_bits_have_no_masters_until_they_are_sharded(
+    dtype: Optional[str], unsharded: float
+) -> None:
+    run = replace(run_of("swift", 600_000_000), profile={"tuning": Setting("tuning", "full", AT)})
+    if dtype is not None:
+        run = replace(run, settings={"torch_dtype": Setting("torch_dtype", dtype, AT)})
+    row = deepspeed(run, None).table[0]
+    assert [round(one, 1) for one in row.stages] == [unsharded, 8.9, 8.9, 8.9]
+    assert bool(diffusion.table_note(run).en) is (unsharded < 8)

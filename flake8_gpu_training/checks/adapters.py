@@ -20,6 +20,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._llamafactory import OLDER, TRAINS_ALL, takes_tuning
+from flake8_gpu_training.checks._mistaken import IGNORED
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import (
     GIB,
@@ -46,9 +47,14 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Call, Setting
-from flake8_gpu_training.frameworks.llamafactory import is_unreleased
+from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.llamafactory import (
+    is_unreleased,
+    release_of,
+    unknown_quantizer,
+)
 from flake8_gpu_training.frameworks.megatron import is_megatron_lm
-from flake8_gpu_training.frameworks.reading import find
+from flake8_gpu_training.frameworks.reading import find, parsed
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import model_states
 from flake8_gpu_training.runs.model import Run
@@ -190,10 +196,17 @@ def _loads_model(call: Call) -> bool:
     return "Model" in owner or owner.endswith(("LM", "Classification"))
 
 
+_OPTIONAL_IN_SWIFT = Text(
+    "全参训练（LoRA、LISA 可选）", "all weights are trained (LoRA and LISA are optional)"
+)
+
+
 def _full(run: Run, setting: Setting) -> Judgement:
     """Full tuning: adapters only where even sharding over all GPUs leaves no room."""
     count, memory, parameters = gpus(run), memory_gib(run), run.model.parameters
     optional = Text("全参训练（LoRA 可选）", "all weights are trained (LoRA is optional)")
+    if run.framework == "swift":
+        optional = _OPTIONAL_IN_SWIFT
     if count is None or memory is None or parameters is None:
         return off(optional, setting)
     if run.value("offload_optimizer") in ("cpu", "nvme") or _is_lean(run):
@@ -276,6 +289,10 @@ def _base(run: Run) -> Judgement:
     method = run.practice("quantization_method")
     if not method.known:
         return cannot_tell(method)
+    asked = run.setting("quantization_bit") if run.framework == "llamafactory" else None
+    unknown = unknown_quantizer(run) if asked is not None and is_on(asked) else None
+    if unknown is not None:
+        return _of_no_name(run, unknown)
     name = str(method.value).lower()
     if name not in ("none", ""):
         return on(method, "bnb-8bit" if name == "bnb" and _bits(run) == 8 else name)
@@ -335,6 +352,36 @@ def _without_method(run: Run, bits: Setting) -> Judgement:
         parameters={"quant_method": "bnb"},
         variant="bnb",
         at=bits,
+    )
+
+
+def _of_no_name(run: Run, method: Setting) -> Judgement:
+    """LLaMA-Factory calls bitsandbytes bnb since 0.9.3, and quantizes nothing by other names."""
+    release, state = release_of(run), at_hand(run, "llamafactory")
+    meant = "bitsandbytes" if parsed(release) < (0, 9, 3) else "bnb"
+    told = f"llamafactory {release}"
+    is_pinned = state is None or state.pinned
+    newest = "" if is_pinned else ", the newest that can be installed here,"
+    unpinned = Impact(
+        note=Text(
+            f"项目未固定版本：{told} 不量化，显存按 16 位基座占用；请先确认实际安装的版本",
+            f"no release is pinned: {told} loads the base in 16 bits, so check which one is "
+            "installed",
+        )
+    )
+    return advise(
+        run,
+        f"{told}{newest} knows no quantization_method={method.value} and quantizes nothing",
+        Text(
+            f"{told} 没有 quantization_method={method.value}，不报错也不量化",
+            f"{told} has no quantization_method={method.value} and, without a word, quantizes "
+            "nothing",
+        ),
+        Text(f"quantization_method 改为 {meant}", f"write quantization_method: {meant}"),
+        parameters={"quantization_method": meant},
+        variant="bnb",
+        at=method,
+        impact=IGNORED if is_pinned else unpinned,
     )
 
 

@@ -417,7 +417,10 @@ def _too_old(one: _Unknown, run: Run, limits: Mapping[str, str]) -> Fault:
     return Fault(
         one.written.location,
         f"{mend}: {why}",
-        Text(f"{part.title} 已无参数 {name}（最后为 {last}）", f"{part.title} dropped {name}"),
+        Text(
+            f"{part.title} 已无参数 {name}（最后为 {last}）",
+            f"{part.title} no longer has {name} (the last was {last})",
+        ),
         action,
         change,
         _priority(one.use, is_certain),
@@ -432,7 +435,9 @@ def _mend(one: _Unknown, dropped: str, ours: Mapping[str, Any]) -> tuple[str, Te
         return f"write {new}", Text(f"{dropped} 改为 {new}", f"write {new} instead of {dropped}")
     if one.moving is not None:
         return one.moving.en, one.moving
-    advice = one.former.advice if one.former is not None else ""
+    former = one.former
+    is_asked = former is None or former.beside is None or _is_on(one, former.beside[0])
+    advice = former.advice if former is not None and is_asked else ""
     mend = f"drop {dropped}" + (f" ({advice})" if advice else "")
     return mend, Text(f"删除 {dropped}", mend)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import llamafactory_v1
 from flake8_gpu_training.frameworks.accelerate import practices_of_run
 from flake8_gpu_training.frameworks.at_hand import at_hand
@@ -275,6 +275,19 @@ def _attention(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     return {"attention": unknown("attention", "an old release of llmtuner", "eager", "auto")}
 
 
+def unknown_quantizer(run: Run) -> Optional[Setting]:
+    """A quantization_method of a file that the release at hand does not know: it then quantizes
+    nothing (0.9.5 model/model_utils/quantization.py), while argparse refuses such a flag."""
+    method, table = find(run, "quantization_method"), table_of("llamafactory")
+    release = release_of(run)
+    if method is None or method.origin is not Origin.FILE or table is None or not release:
+        return None
+    parameter = table.parameters("train", release).get("quantization_method")
+    if parameter is None or not parameter.choices or not isinstance(method.value, str):
+        return None
+    return method if method.value not in parameter.choices else None
+
+
 def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     bits = spelled.get("quantization_bits")
     if bits is None or not known(bits.value):
@@ -289,6 +302,11 @@ def _quantization(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting
     method = find(run, "quantization_method")
     if method is None:
         return {"quantization_method": practice("quantization_method", "bnb", bits)}
+    state = at_hand(run, "llamafactory")
+    if unknown_quantizer(run) is not None and (state is None or state.pinned):
+        note = f"llamafactory {release_of(run)} knows no such method and quantizes nothing"
+        none = practice("quantization_method", "none", method, note)
+        return {none.name: none, bits.name: practice(bits.name, None, method, note)}
     value: Any = method.value
     if isinstance(value, str):
         value = "bnb" if value.lower() in ("bitsandbytes", "bnb") else value.lower()

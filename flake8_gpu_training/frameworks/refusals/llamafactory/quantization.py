@@ -11,6 +11,7 @@ from flake8_gpu_training.frameworks.refusals.llamafactory.asked import (
     TRAIN,
     TRAIN_ARGS,
     given,
+    no_choice,
     on,
     zero3,
 )
@@ -40,6 +41,7 @@ def _unknown_width(options: Options) -> bool:
         and not given(options, "export_quantization_bit")
         and known is not None
         and options["quantization_bit"] not in known
+        and not no_choice(options, "quantization_method")
         and not _may_be_quantized_already(options)
     )
 
@@ -48,6 +50,8 @@ def _partitioned(options: Options) -> bool:
     method, bits = options["quantization_method"], options["quantization_bit"]
     if bits is None or given(options, "export_quantization_bit") or method not in _WIDTHS:
         return False
+    if no_choice(options, "quantization_method"):
+        return False  # the name of another release, by which nothing is quantized
     return (method in ("hqq", "eetq") or bits == 8) and zero3(options)
 
 
