@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Optional
 
 import pytest
 from checks_support import findings, judged, runs_of, status
@@ -67,6 +68,42 @@ def test_a_schedule_that_is_handed_over_decides_the_warm_up(
 ) -> None:
     (run,) = runs_of(tmp_path, files(program(before=before, more=more)))
     assert status(run, "GPU601") is expected
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "expected"),
+    [
+        (ADAM, "(optimizer, None)", "adamw"),
+        ("", "(torch.optim.AdamW(model.parameters(), fused=True), None)", "adamw_torch_fused"),
+        (
+            "optimizer = bitsandbytes.optim.PagedAdamW8bit(model.parameters())\n",
+            "(optimizer, schedule)",
+            "paged_adamw_8bit",
+        ),
+        (
+            "def build(model):\n    return torch.optim.SGD(model.parameters(), lr=1)\n"
+            "optimizer = build(model)\n",
+            "(optimizer, None)",
+            "sgd",
+        ),
+        (ADAM, "(None, None)", "adamw_torch"),
+        (ADAM, "None", "adamw_torch"),
+        ("optimizer = build(model)\n", "(optimizer, None)", None),
+        (
+            f"{ADAM}if lean:\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n",
+            "(optimizer, None)",
+            None,
+        ),
+        (ADAM, "optimizers", None),
+    ],
+)
+def test_an_optimizer_that_is_handed_over_is_the_one_that_the_program_builds(
+    tmp_path: Path, before: str, given: str, expected: Optional[str]
+) -> None:
+    pins = {"requirements.txt": "transformers==4.46.3\ntorch==2.4.0\n"}
+    text = program(before=f"import bitsandbytes\n{before}", more=f", optimizers={given}")
+    (run,) = runs_of(tmp_path, {**files(text), **pins})
+    assert run.value("optimizer") == expected
 
 
 @pytest.mark.parametrize(("steps", "expected"), [(100, "enabled"), ("auto", "partial")])
@@ -324,3 +361,34 @@ def test_what_flags_may_still_say_is_not_said_to_be_off(tmp_path: Path) -> None:
     (run,) = runs_of(flags, files(text))
     assert run.is_open
     assert status(run, "GPU920") is Status.UNKNOWN
+
+
+# --- what the command leaves to TRL's ModelConfig -------------------------------------------
+
+OF_MODEL_CONFIG = """\
+from transformers import AutoModelForCausalLM
+from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser
+
+training_args, model_args = TrlParser((SFTConfig, ModelConfig)).parse_args_and_config()
+kwargs = dict(attn_implementation=model_args.attn_implementation)
+model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path, **kwargs)
+SFTTrainer(model=model, args=training_args, train_dataset=None).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", "sdpa"),
+        ("--attn_implementation eager", "eager"),
+        ("--attn_implementation flash_attention_2", "flash_attention_2"),
+        ("$MORE", None),
+    ],
+)
+def test_a_field_of_trls_model_config_that_the_command_leaves_out_is_its_default(
+    tmp_path: Path, more: str, expected: Optional[str]
+) -> None:
+    command = f"python train.py --model_name_or_path Qwen/Qwen3-8B --output_dir out {more}\n"
+    runs = runs_of(tmp_path, {"train.py": OF_MODEL_CONFIG, "train.sh": f'MORE="$1"\n{command}'})
+    run = next(run for run in runs if run.command is not None)
+    assert run.value("attention") == expected

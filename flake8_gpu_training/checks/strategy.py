@@ -44,6 +44,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.handed_optimizers import hands_schedule
 from flake8_gpu_training.frameworks.reading import find
 from flake8_gpu_training.frameworks.swift_shared import is_megatron
 from flake8_gpu_training.language import Text
@@ -102,7 +103,7 @@ def _brought_schedule(run: Run) -> Optional[Judgement]:
         return on(Setting("warmup_num_steps", steps.value, steps.location))
     calls = [call for file in run.python for call in file.calls]
     methods = {name for file in run.python for own in file.classes for name in own.methods}
-    handed = any("optimizers" in call.keywords for call in calls)
+    handed = any(hands_schedule(call) for call in calls)
     if not handed and not any("create_scheduler" in name for name in methods):
         return None
     made = next((c for c in calls if c.method.startswith("get_") and "_schedule" in c.method), None)

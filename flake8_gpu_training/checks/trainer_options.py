@@ -42,6 +42,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.handed_optimizers import HANDED
 from flake8_gpu_training.frameworks.reading import find, is_true, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -249,8 +250,8 @@ _VARIANTS = tuple(dict.fromkeys(kind for _, kind in _OPTIMIZERS))
 @of_trainer
 def _optimizer(run: Run) -> Judgement:
     setting = run.practice("optimizer")
-    given = next((c for c in trainers(run) if _brings_optimizer(c)), None)
-    if given is not None:
+    handed = isinstance(setting.value, Unknown) and setting.value.reason == HANDED
+    if handed or any(_brings_class(call) for call in trainers(run)):
         return cannot_tell(
             Text("优化器由程序传给 Trainer", "the program hands an optimizer to the Trainer")
         )
@@ -275,9 +276,9 @@ def _on_the_cpu() -> Judgement:
     return cannot_apply(Text("优化器已卸载到 CPU", "the optimizer runs on the CPU, offloaded"))
 
 
-def _brings_optimizer(call: Call) -> bool:
-    names = ("optimizers", "optimizer_cls_and_kwargs")
-    return any(name in call.keywords and call.keywords[name].text != "None" for name in names)
+def _brings_class(call: Call) -> bool:
+    given = call.keywords.get("optimizer_cls_and_kwargs")
+    return given is not None and given.text != "None"
 
 
 def _is_of_deepspeed(run: Run) -> bool:

@@ -51,9 +51,9 @@ _OPTIMIZER_ROOTS = (
 def optimizing(program: Program, found: Mapping[str, Setting]) -> dict[str, Setting]:
     """The optimizer, the accumulation of gradients and their clipping."""
     result: dict[str, Setting] = {}
-    made = [call for call in program.calls if _is_optimizer(call)]
+    made = [call for call in program.calls if is_optimizer(call)]
     if made:
-        names = {_optimizer_name(call) for call in made}
+        names = {optimizer_name(call) for call in made}
         if len(names) == 1:
             result["optimizer"] = given_by("optimizer", names.pop(), made[0])
         else:
@@ -65,7 +65,8 @@ def optimizing(program: Program, found: Mapping[str, Setting]) -> dict[str, Sett
     return result
 
 
-def _is_optimizer(call: Call) -> bool:
+def is_optimizer(call: Call) -> bool:
+    """Whether a call makes an optimizer of PyTorch or of a library of optimizers."""
     last = call.method
     if not last[:1].isupper() or last.endswith(("Config", "Arguments", "Scheduler", "LR")):
         return False
@@ -77,15 +78,14 @@ def _is_optimizer(call: Call) -> bool:
 
 def _optimizes(program: Program) -> bool:
     """Whether an optimizer is made in sight: what it is given is read, too."""
-    return any(
-        _is_optimizer(call) or _MAKES_OPTIMIZER.search(call.method) for call in program.calls
-    )
+    return any(is_optimizer(call) or _MAKES_OPTIMIZER.search(call.method) for call in program.calls)
 
 
 _MAKES_OPTIMIZER = re.compile(r"(?i)optimizer|^initialize$|optim\w*_c(?:ls|lass)$")
 
 
-def _optimizer_name(call: Call) -> str:
+def optimizer_name(call: Call) -> str:
+    """The class of an optimizer in lower case, and whether it is told to be fused."""
     name = call.method.lower()
     fused = call.keywords.get("fused")
     if call.name.startswith("torch.optim.") and fused is not None and truth(fused.value):

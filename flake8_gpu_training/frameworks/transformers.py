@@ -14,6 +14,7 @@ from flake8_gpu_training.frameworks.attention_defaults import attention_of_named
 from flake8_gpu_training.frameworks.base import ABSENT, Framework, Spelling
 from flake8_gpu_training.frameworks.deepspeed import disputed, practices_from_deepspeed
 from flake8_gpu_training.frameworks.frozen import frozen
+from flake8_gpu_training.frameworks.handed_optimizers import handed_optimizer
 from flake8_gpu_training.frameworks.hf_arguments import default_optimizer, saving
 from flake8_gpu_training.frameworks.hub_models import (
     attention_of,
@@ -780,6 +781,9 @@ def _optimizer(
 ) -> dict[str, Setting]:
     if "optimizer" in found:  # DeepSpeed's own
         return {}
+    handed = handed_optimizer(run)
+    if handed is not None:
+        return {"optimizer": handed}
     setting = find(run, "optim")
     if setting is not None:
         value = setting.value.lower() if isinstance(setting.value, str) else setting.value

@@ -8,7 +8,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
-from flake8_gpu_training.runs._followed import Class, Given, Table, bare, plain, setting_of
+from flake8_gpu_training.runs._followed import (
+    Class,
+    External,
+    Given,
+    Table,
+    bare,
+    plain,
+    setting_of,
+)
 from flake8_gpu_training.runs._followed_objects import (
     TrainerArguments,
     arguments_of_library,
@@ -138,7 +146,9 @@ def _object(follower: Follower, kind: Any, values: Table, kinds: Sequence[Any]) 
             of_library = arguments_of_library(follower, rest)
             of_library.is_lost = values.is_open
             return of_library
-        return Table(rest, is_open=True)
+        of_model = Table(rest, is_open=True)
+        _fill_of_library(of_model, kind, values)
+        return of_model
     names = field_names(kind)
     own: Mapping[str, Any] = {n: v for n, v in values.entries.items() if n in names}
     made: Table = follower.instantiate(kind, Given((), own, values.is_open))
@@ -147,4 +157,28 @@ def _object(follower: Follower, kind: Any, values: Table, kinds: Sequence[Any]) 
     for name, value in values.entries.items():
         if name not in made.entries:
             Table.put(made, name, value)  # given on the command line, no change of the program's
+    for base in (base for item in kind.lineage() for base in item.bases):
+        _fill_of_library(made, base, values)
     return made
+
+
+# trl 0.10.1 to 1.16.0 trainer/model_config.py: defaults that all these releases share.
+_OF_MODEL_CONFIG: Mapping[str, Any] = MappingProxyType(
+    {
+        "model_revision": "main",
+        "attn_implementation": None,
+        "use_peft": False,
+        "load_in_8bit": False,
+        "load_in_4bit": False,
+    }
+)
+
+
+def _fill_of_library(made: Table, kind: Any, values: Table) -> None:
+    """What TRL's ModelConfig has where the command line, seen whole, gives nothing."""
+    name = kind.name if isinstance(kind, External) else ""
+    if values.is_open or not name.startswith("trl.") or not name.endswith(".ModelConfig"):
+        return
+    for field, default in _OF_MODEL_CONFIG.items():
+        if field not in made.entries:
+            Table.put(made, field, default)
