@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import yaml
 
 from flake8_gpu_training.checks.compute import has_liger, pads_each_batch
 from flake8_gpu_training.checks.llamafactory_options import not_for_model
@@ -35,6 +37,15 @@ _IN_ADAPTER: Mapping[str, str] = MappingProxyType({"lora_rank": "r"})
 _OPTIMIZER = re.compile(r"(?m)^optim: \w+$")
 _FRAMEWORKS = frozenset({"swift", "llamafactory", "hf_trainer"})
 _NOTHING = Text("", "")
+# What Flow-Factory's file says of how long, how much and by which method a run learns.
+_OF_FLOW = frozenset(
+    """
+    num_processes model.finetune_type model.lora_rank model.lora_alpha train.trainer_type
+    train.resolution train.num_frames train.num_inference_steps train.guidance_scale
+    train.per_device_batch_size train.group_size train.unique_sample_num_per_epoch
+    train.gradient_step_per_epoch train.learning_rate scheduler.dynamics_type
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,8 @@ class Alike:
 
 def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
     """The file with what it need not change of the run, and a sentence on what it does change."""
+    if run.framework == "flow_factory":
+        return text, _changes(list(_changed_of_flow(run, text.en)))
     if run.framework not in _FRAMEWORKS:
         return text, _NOTHING
     changed: list[str] = []
@@ -63,12 +76,42 @@ def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
         else:
             changed.append(f"`{name}` {_number(own)} → {found['value']}")
     changed += _of_states(run, text.en)
+    return text, _changes(changed)
+
+
+def _changes(changed: Sequence[str]) -> Text:
     if not changed:
-        return text, _NOTHING
-    return text, Text(
+        return _NOTHING
+    return Text(
         f"相对本次运行的改动：{'、'.join(changed)}。",
         f"Other than in this run: {', '.join(changed)}.",
     )
+
+
+def _changed_of_flow(run: Run, text: str) -> Iterator[str]:
+    """What a file of Flow-Factory sets that the run's own file sets otherwise."""
+    for name, value in _leaves(yaml.safe_load(text)):
+        section, _, rest = name.rpartition(".")
+        own = run.settings.get(name) or run.settings.get(f"{section}.extra_kwargs.{rest}")
+        if name not in _OF_FLOW or own is None or not own.explicit or not own.known:
+            continue
+        if own.value is not None and _plain(own.value) != _plain(value):
+            yield f"`{name}` {_plain(own.value)} → {_plain(value)}"
+
+
+def _leaves(tree: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{head}{name}.")
+        else:
+            yield f"{head}{name}", value
+
+
+def _plain(value: Any) -> str:
+    """A value as a sentence has it."""
+    if isinstance(value, (list, tuple)):
+        return " × ".join(map(str, value))
+    return _number(value) if isinstance(value, float) else str(value)
 
 
 def _of_states(run: Run, text: str) -> Iterator[str]:

@@ -159,3 +159,32 @@ def test_weights_of_16_bits_have_no_masters_until_they_are_sharded(
     row = deepspeed(run, None).table[0]
     assert [round(one, 1) for one in row.stages] == [unsharded, 8.9, 8.9, 8.9]
     assert bool(diffusion.table_note(run).en) is (unsharded < 8)
+
+
+def test_what_flow_factorys_nearest_template_changes_is_told() -> None:
+    given = {
+        "num_processes": 1,
+        "train.trainer_type": "nft",
+        "train.resolution": [480, 832],
+        "train.extra_kwargs.num_frames": 1,
+        "train.group_size": 8,
+        "train.learning_rate": 1e-4,
+    }
+    settings = {name: Setting(name, value, AT, Origin.FILE) for name, value in given.items()}
+    model = Model("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "video", 1_300_000_000)
+    run = replace(run_of("flow_factory"), settings=settings, model=model)
+    algorithm = {"algorithm": Setting("algorithm", "nft", AT)}
+    nearest = scenarios(replace(run, profile=algorithm), "flow_factory")[0]
+    assert nearest.fits
+    said = nearest.changes.en
+    assert said.startswith("Other than in this run: `num_processes` 1 → 8, ")
+    for change in (
+        "`train.trainer_type` nft → grpo",
+        "`train.resolution` 480 × 832 → 240",
+        "`train.num_frames` 1 → 21",
+        "`train.learning_rate` 0.0001 → 1.0e-05",
+    ):
+        assert change in said
+    assert "group_size" not in said
+    assert "eval." not in said
+    assert nearest.changes.zh.startswith("相对本次运行的改动：`num_processes` 1 → 8、")
