@@ -209,3 +209,11 @@ def test_reports_print_the_tree_with_the_advice_of_their_audit(tmp_path: Path, a
 def test_flags_of_the_tree_are_those_of_the_release(version: str, flag: str) -> None:
     run = replace(run_of(), versions={"ms-swift": version})
     assert flags_in_release(run, "LoRA (--tuner_type lora)") == f"LoRA ({flag})"
+
+
+@pytest.mark.parametrize("audit", ["llamafactory", "transformers"])
+def test_a_run_of_adapters_is_not_led_into_the_branch_of_full_tuning(audit: str) -> None:
+    advised = frozenset({"qlora", "qlora-4bit"})
+    tree = draw(TREES[audit], run_of(tuning="lora"), "en", advised)
+    told = [line.endswith("◀") for line in tree.splitlines() if "still? →" in line]
+    assert told == [False, True]

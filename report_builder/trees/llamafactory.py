@@ -28,6 +28,7 @@ LLAMAFACTORY = (
                     "仍然 OOM？ → QLoRA（quantization_bit: 4；多卡分片用 FSDP + QLoRA）",
                     "still? → QLoRA (quantization_bit: 4; sharded: FSDP with QLoRA)",
                     advises=("qlora", "fsdp-qlora"),
+                    holds=tuned_fully,
                 ),
                 holds=tuned_fully,
             ),
@@ -61,7 +62,7 @@ LLAMAFACTORY = (
                 branch(
                     "仍然 OOM？ → quantization_bit: 4 / 减小 cutoff_len",
                     "still? → quantization_bit: 4 / smaller cutoff_len",
-                    advises=("qlora",),
+                    advises=("qlora", "fsdp-qlora"),
                 ),
                 holds=tuned_in_part,
             ),

@@ -54,6 +54,7 @@ TRANSFORMERS = (
                     "仍然 OOM？ → QLoRA（BitsAndBytesConfig：load_in_4bit、nf4、双重量化）",
                     "still? → QLoRA (BitsAndBytesConfig: load_in_4bit, nf4, double quantization)",
                     advises=("qlora-4bit",),
+                    holds=tuned_fully,
                 ),
                 holds=tuned_fully,
             ),
