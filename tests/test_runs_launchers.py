@@ -131,6 +131,15 @@ def test_torchrun_and_accelerate(
     assert size(run) == expected
 
 
+@pytest.mark.parametrize("written", ["NO", "'NO'"])
+def test_a_file_that_distributes_nothing_is_quoted_as_it_is(
+    runs_in: MakeRuns, written: str
+) -> None:
+    config = f"compute_environment: LOCAL_MACHINE\ndistributed_type: {written}\nnum_machines: 1\n"
+    (run,) = runs_in("accelerate launch --config_file c.yaml train.py\n", c__yaml=config)
+    assert run.launcher.processes.note == "distributed_type=NO"
+
+
 # --- MPI and SLURM ---------------------------------------------------------------------------
 
 

@@ -136,7 +136,8 @@ def _count_accelerate(counter: _Counter) -> tuple[Setting, Setting]:
     if _is_simple(counter):
         # ``simple_launcher`` of commands/launch.py starts the script once, whatever the number.
         kind = counter.options["distributed_type"]
-        return Setting("processes", 1, kind.location, kind.origin, said(kind)), nodes
+        note = "distributed_type=NO"  # which YAML reads as false
+        return Setting("processes", 1, kind.location, kind.origin, note), nodes
     total = counter.options.get("num_processes")
     if total is None:
         return counter.all_gpus("accelerate: one process per GPU unless set"), nodes
