@@ -155,6 +155,8 @@ def _for_trainer(run: Run, program: str) -> str:
             program = program.replace(name, former)
     if version_at_hand(run, "trl") < _SLEEPS:
         program = program.replace("    vllm_enable_sleep_mode=True,\n", "")
+    if version_at_hand(run, "transformers") < (5,):  # as GPU601 writes it
+        program = program.replace("warmup_steps=100", "warmup_ratio=0.05")
     if version_of(run, "transformers") == NEWEST:
         return program
     made = _CLASS.search(program)

@@ -214,8 +214,11 @@ def test_a_warm_up_is_a_share_of_the_steps_where_the_release_takes_one(
 ) -> None:
     code = ENCODER.format(padding="", collator="", strategy="no")
     files = {"train.py": code, "requirements.txt": pins, "run.sh": "python train.py\n"}
-    (found,) = findings(runs_of(tmp_path, files), "GPU601")
+    (run,) = runs_of(tmp_path, files)
+    (found,) = findings((run,), "GPU601")
     assert found.message.startswith(f"set {written}: ")
+    (template,) = scenarios(run, "hf_trainer")
+    assert f"    {written},\n" in template.files[0].text.en
 
 
 def test_an_encoder_learns_no_preference(tmp_path: Path) -> None:
