@@ -550,7 +550,7 @@ CHECKS: tuple[Check, ...] = (
         impact=by_class(
             Priority.MEDIUM,
             _PYTORCH_TUNING,
-            Text("样本越大收益越高", "more for larger samples"),
+            Text("样本越大、每步计算越短，收益越高", "more for larger samples and shorter steps"),
         ),
         examples=(loader_example(", num_workers=4, persistent_workers=True", ALL_ON),),
         sources=(_PYTORCH_DATA, _PYTORCH_TUNING, _HF_ARGUMENTS),
