@@ -35,6 +35,8 @@ _LONG = 131_072
 _IN_ADAPTER: Mapping[str, str] = MappingProxyType({"lora_rank": "r"})
 """PEFT's names in a program."""
 _OPTIMIZER = re.compile(r"(?m)^optim: \w+$")
+_READING = ("trust_remote_code", "image_max_pixels", "video_max_pixels")
+_TEMPLATE = re.compile(r"(?m)^template: .*\n")
 _FRAMEWORKS = frozenset({"swift", "llamafactory", "hf_trainer"})
 _NOTHING = Text("", "")
 # What Flow-Factory's file says of how long, how much and by which method a run learns.
@@ -122,6 +124,18 @@ def _of_states(run: Run, text: str) -> Iterator[str]:
         yield f"`{own.note}` → `{found[0]}`"
     if run.value("precision") == "pure-bf16" and re.search(r"(?m)^bf16: true$", text):
         yield "`pure_bf16` → `bf16`"
+
+
+def with_reading(run: Run, text: Text) -> Text:
+    """A recipe of LLaMA-Factory with how the run's model and its pictures are read."""
+    if run.framework != "llamafactory":
+        return text
+    lines = ""
+    for name in _READING:
+        value = _setting(run, name)
+        if isinstance(value, (bool, int)) and value:
+            lines += f"{name}: {str(value).lower()}\n"
+    return Text(*(_TEMPLATE.sub(rf"\g<0>{lines}", words, count=1) for words in text))
 
 
 def without_refused(run: Run, text: Text) -> Text:

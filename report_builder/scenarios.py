@@ -24,7 +24,7 @@ from report_builder.scenario_entries.base import FOLDER, Entry
 from report_builder.scenario_entries.hf_trainer import GENERIC, HF_DEEPSPEED, HF_GRPO, HF_SMALL
 from report_builder.scenario_entries.swift import SWIFT_MEGATRON
 from report_builder.scenario_releases import in_release, is_released, launched_in_release
-from report_builder.scenario_values import Alike, with_values, without_refused
+from report_builder.scenario_values import Alike, with_reading, with_values, without_refused
 
 _GENERATING = frozenset({"grpo", "ppo", "gkd", "rloo", "nft", "awm", "dgpo", "crd"})
 _OTHER_THAN_TEXT = frozenset({"MLLM", "audio"})
@@ -239,7 +239,7 @@ def _filled(run: Optional[Run], entry: Entry) -> Scenario:
         files = tuple(replace(file, text=in_release(run, file.text)) for file in files)
     changes = Text("", "")
     if run is not None and suits:
-        taken = without_refused(run, files[0].text)
+        taken = with_reading(run, without_refused(run, files[0].text))
         first, changes = with_values(run, taken, _alike(run, entry))
         files = (replace(files[0], text=first), *files[1:])
     launch = _launch(run, entry)

@@ -571,12 +571,16 @@ def test_a_recipe_says_that_its_optimizer_is_another(own: dict[str, Any], told: 
 
 
 def test_a_text_model_is_not_given_the_pictures_of_the_run() -> None:
-    settings = {"template": Setting("template", "qwen3_vl", AT)}
+    values = {"template": "qwen3_vl", "image_max_pixels": 262144, "trust_remote_code": True}
+    settings = {name: Setting(name, value, AT) for name, value in values.items()}
     run = run_of("Qwen/Qwen3-VL-8B-Instruct", tuning="lora", dataset="cifar")
     run = replace(run, framework="llamafactory", settings=settings)
     for each in scenarios(run, "llamafactory"):
         found = yaml.safe_load(each.files[0].text.en)
-        assert (found["dataset"] == "cifar") is ("VL" in found["model_name_or_path"])
+        is_own = "VL" in found["model_name_or_path"]
+        assert (found["dataset"] == "cifar") is is_own
+        assert found.get("image_max_pixels") == (262144 if is_own else None)
+        assert found.get("trust_remote_code") is (True if is_own else None)
     text = replace(run, model=model_of("Qwen/Qwen3-8B"))
     recipes = [yaml.safe_load(s.files[0].text.en) for s in scenarios(text, "llamafactory")]
     assert {found["dataset"] for found in recipes} == {"cifar"}

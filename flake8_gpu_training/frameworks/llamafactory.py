@@ -323,7 +323,7 @@ def _packing(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     stage = spelled.get("algorithm")
     if stage is None or not known(stage.value):
         return {}
-    note = "llamafactory 0.9.5 hparams/data_args.py: packing None is on for stage pt alone"
+    note = f"{_HPARAMS}/data_args.py: packing None is on for stage pt alone"
     return by_default(run, "packing", stage.value == "pt", note)
 
 
