@@ -1,4 +1,4 @@
-"""Published sizes of models that are no gated decoders: encoders, vision, audio, diffusion.
+"""Published sizes of models that are no gated decoders alone: encoders, vision, diffusion.
 
 Counts are those their authors publish; only what is trained counts, not text encoders or a VAE:
 
@@ -10,6 +10,8 @@ Counts are those their authors publish; only what is trained counts, not text en
 * Wan: wan/configs/*.py and README of Wan-Video/Wan2.2 (two experts of 14B, 27B in all, one of
   them at work in a step); FLUX.1: src/flux/util.py of black-forest-labs/flux, 12B: its page;
 * Qwen-Image: its technical page; Z-Image: its paper (arXiv 2511.22699, 6.15B in 30 layers);
+* Qwen2.5-VL 3B and 7B: their config.json, the tower of 32 layers of 1280 (3420) counted as
+  transformers 5.24 builds it, beside Qwen2.5 3B and 7B;
 * GOT-OCR2.0, Emu3: their papers (arXiv 2409.01704, 2409.18869);
 * HunyuanVideo, Stable Diffusion 1.5 (U-Net) and 3.5 medium, FLUX.2: their authors' announcements.
 """
@@ -103,6 +105,8 @@ _ROWS: tuple[tuple[str, Published], ...] = (
     (r"qwen-image(-edit)?(-\d+)?", Published(20_000)),
     (r"z-image(-turbo|-edit)?", Published(6_150, 30)),
     (r"hunyuanvideo(-i2v)?|hunyuan-video", Published(13_000)),
+    (r"qwen2\.5-vl-3b.*", Published(3_754.62)),
+    (r"qwen2\.5-vl-7b.*", Published(8_292.17)),
     (r"got-ocr-?2[._]0", Published(580)),
     (r"emu3-(?:gen|chat|stage1)", Published(8_000)),
     (r"stable-diffusion-v1-[45]", Published(860)),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Optional
 
-from flake8_gpu_training.models import model_of
+from flake8_gpu_training.models import language_model
 from flake8_gpu_training.runs.model import Model, Run, RunKind
 from flake8_gpu_training.weights import weights_type
 
@@ -230,11 +230,6 @@ def lora_parameters(model: Model, rank: int) -> Optional[float]:
     return None if shape is None else _adapter_parameters(shape, rank)
 
 
-# A name with this part left out is that of the language model it was built on: Qwen2.5-VL-7B
-# on Qwen2.5-7B, Qwen3-Embedding-4B on Qwen3-4B (the models' technical reports).
-_BUILT_ON = re.compile(r"(?i)^(.*?qwen[\d.]+)-(?:vl|embedding|reranker)-(\d.*)$")
-
-
 # The formulas are those of decoders; these have others.
 _NO_DECODERS = ("video", "image", "vision", "audio", "encoder")
 
@@ -243,9 +238,8 @@ def _shape(model: Model) -> Optional[_Shape]:
     if model.kind in _NO_DECODERS:
         return None
     if model.name and not model.layers:
-        built_on = _BUILT_ON.match(model.name)
-        if built_on is not None:
-            language = model_of(f"{built_on.group(1)}-{built_on.group(2)}")
+        language = language_model(model.name)
+        if language is not None:
             sizes = [size for size in (model.parameters, language.parameters) if size]
             model = replace(language, parameters=max(sizes, default=None))
     if not model.parameters or not model.layers or not model.hidden_size or not model.heads:

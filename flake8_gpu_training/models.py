@@ -59,7 +59,9 @@ _EXPERTS = re.compile(
     r"|hunyuan-a\d+b|minimax-m\d|mimo-v2|(?:ring|ling)-(?:\dt|mini|flash|lite|plus)"
     r"|trinity-(?:large|mini|nano)|intern-s1(?!-mini)|step-?3\.\d|kimi-k2|gpt-oss|qwen3-next"
 )
-_WORKING = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-(?:\d+e|(\d+(?:\.\d+)?)b)(?![a-z0-9])")
+_WORKING = re.compile(
+    r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-(?:\d+e|(?<=moe-\db-)(\d+(?:\.\d+)?)b)(?![a-z0-9])"
+)
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:[._]\d+)?)(b|m)(?![a-z0-9])")
 
 
@@ -71,6 +73,9 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
         return Model()
     short = last_part(name)
     kind = _kind(short)
+    if _has_two_sizes(short):
+        is_family = kind in ("LLM", "MLLM")
+        return Model(name=name, kind=kind, is_hf_family=is_family, source="the model's name")
     shape = shape_named(short)
     if shape is not None:
         return _from_shape(name, kind, shape, "shape of the model family")
@@ -78,6 +83,9 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
     if published is not None:
         return _from_published(name, kind, published)
     total, active = _size(short)
+    language = language_model(short)
+    if total and language is not None and (language.parameters or 0) > total:
+        total, active = language.parameters, language.active_parameters
     return Model(
         name=name,
         kind=kind,
@@ -87,6 +95,25 @@ def model_of(name: Optional[str], config: Optional[Document] = None) -> Model:
         is_hf_family=kind in ("LLM", "MLLM"),
         source="size in the model's name" if total else "the model's name",
     )
+
+
+# A name with this part left out is that of the language model it was built on: Qwen2.5-VL-7B
+# on Qwen2.5-7B, Qwen3-Embedding-4B on Qwen3-4B (the models' technical reports).
+_BUILT_ON = re.compile(r"(?i)^(.*?qwen[\d.]+)-(?:vl|embedding|reranker)-(\d.*)$")
+
+
+def language_model(name: str) -> Optional[Model]:
+    """The language model that a model of this name was built on, where the name tells."""
+    built_on = _BUILT_ON.match(name)
+    return model_of(f"{built_on[1]}-{built_on[2]}") if built_on is not None else None
+
+
+def _has_two_sizes(short: str) -> bool:
+    """Whether a name tells sizes of two models: of the one it began as, or was taught by."""
+    mixtures = (_ACTIVE, _WORKING, _MIXTURE)
+    if any(pattern.search(short) for pattern in mixtures):
+        return False
+    return len({number for number, unit in _SIZE.findall(short) if unit == "b"}) > 1
 
 
 def parameters_named(text: str) -> Optional[int]:

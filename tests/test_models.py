@@ -95,7 +95,11 @@ def test_dense_decoders_agree_with_their_published_sizes(name, billions):
 @pytest.mark.parametrize(
     ("name", "kind", "parameters"),
     [
-        ("Qwen/Qwen2.5-VL-7B-Instruct", "MLLM", 7_000_000_000),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", "MLLM", 8_292_170_000),
+        ("Qwen/Qwen2.5-VL-3B-Instruct-AWQ", "MLLM", 3_754_620_000),
+        ("Qwen/Qwen2.5-VL-72B-Instruct", "MLLM", 72_706_203_648),
+        ("Qwen/Qwen3-VL-8B-Instruct", "MLLM", 8_190_735_360),
+        ("Qwen/Qwen3-VL-2B-Instruct", "MLLM", 2_000_000_000),
         ("OpenGVLab/InternVL3-8B", "MLLM", 8_000_000_000),
         ("Qwen/Qwen3-Next-80B-A3B-Instruct", "LLM", 80_000_000_000),
         ("deepseek-ai/DeepSeek-V3.2-Exp", "LLM", None),
@@ -297,3 +301,21 @@ def test_families_of_language_models_make_images_too(name: str, kind: str) -> No
 def test_kind_and_experts_by_the_family(name: str, kind: str, is_moe: bool) -> None:
     found = model_of(name)
     assert (found.kind, found.is_moe) == (kind, is_moe)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("models/llama2-7b-2.7b-10bt", None),
+        ("Sheared-LLaMA-2.7B-of-Llama-2-7B", None),
+        ("pythia-1.4b-300b-tokens", None),
+        ("meta-llama/Llama-2-7b-hf", 6_738_415_616),
+        ("open_llama_3b_600bt_preview", 3_000_000_000),
+        ("Qwen/Qwen2.5-7B-Instruct-1M", 7_615_616_512),
+        ("outputs/qwen2.5-7b-from-qwen2.5-7b", 7_615_616_512),
+        ("allenai/OLMoE-1B-7B-0924", 7_000_000_000),
+        ("Qwen/Qwen3-30B-A3B", 30_532_122_624),
+    ],
+)
+def test_a_name_of_two_sizes_tells_none(name, parameters):
+    assert model_of(name).parameters == parameters
