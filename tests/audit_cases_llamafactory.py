@@ -114,6 +114,18 @@ CASES: tuple[Case, ...] = (
     *_tuned("upcast-layernorm", "upcast_layernorm", quantization_bit=4)[:2],
     Case("upcast-layernorm", NA, {**FULL, "bf16": True}),
     Case("upcast-layernorm", OFF, {**FULL, "pure_bf16": True}),
+    *(
+        Case(
+            "upcast-layernorm",
+            status,
+            {**tuning, "bf16": True},
+            "",
+            command=LAUNCH,
+            files={"fsdp.yaml": launch},
+        )
+        for tuning in ({}, {"quantization_bit": 4})
+        for status, launch in ((NA, SHARDED), (OFF, FSDP2))
+    ),
     Case("upcast-lmhead", ON, {"upcast_lmhead_output": True}),
     Case("upcast-lmhead", OFF),
     Case("upcast-lmhead", NA, {"enable_liger_kernel": True}),
@@ -208,6 +220,8 @@ CASES: tuple[Case, ...] = (
     Case("badam", NA, {**FULL, "deepspeed": ZERO2}, EIGHT),
     Case("badam", OFF, {**FULL, "deepspeed": ZERO3}, EIGHT),
     Case("muon", OFF, {**FULL, "deepspeed": ZERO2}, EIGHT),
+    Case("muon", NA, {**FULL, "deepspeed": ZERO3}, EIGHT),
+    Case("muon", OFF, {"deepspeed": ZERO3}, EIGHT),
     Case("fused-adam", ON, {"optim": "adamw_torch_fused"}),
     Case("fused-adam", ADVISED, {"optim": "adamw_torch"}),
     Case("fused-adam", ADVISED, {"optim": "adamw_torch", "enable_liger_kernel": True}),

@@ -150,3 +150,29 @@ def test_nothing_is_advised_in_arguments_that_it_refuses(tmp_path: Path) -> None
     assert {one.code for one in found} <= {"GPU301", "GPU804"}
     for one in found:
         assert one.change is None or "flash_attn" in one.change.text
+
+
+@pytest.mark.parametrize(
+    ("switches", "precision"),
+    [
+        ('"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}', "bf16"),
+        ('"bf16": {"enabled": true}', "bf16"),
+        ('"gradient_clipping": 1.0', "bf16"),
+        ('"bf16": {"enabled": false}', None),
+        ('"fp16": {"enabled": false}', None),
+    ],
+)
+def test_the_file_of_deepspeed_decides_the_precision(
+    switches: str, precision: Optional[str], tmp_path: Path
+) -> None:
+    engine = f'{{"zero_optimization": {{"stage": 3}}, {switches}}}'
+    (tmp_path / "ds.json").write_text(engine, encoding="utf-8")
+    run = run_of(tmp_path, "dist_config:\n  name: deepspeed\n  config_file: ds.json\n")
+    assert run.value("zero_stage") == 3
+    assert run.value("precision") == precision
+
+
+def test_reasons_are_those_of_the_route_and_of_the_tuning(tmp_path: Path) -> None:
+    found = items(run_of(tmp_path, "peft_config:\n  name: freeze\n"))
+    assert found["oft"].current.en == "the v1 route does not have it"
+    assert found["qlora"].current.en == "freeze tuning trains weights of the base model"

@@ -321,6 +321,22 @@ def test_the_source_that_a_run_lies_in_says_its_release(
     assert run.held.get("llamafactory") == version
 
 
+def test_the_source_whose_script_a_launch_names_says_its_release(tmp_path: Path) -> None:
+    files = {
+        **source("train/LF/src/", "0.9.1.dev0"),
+        "train/LF/src/train.py": "from llamafactory.train.tuner import run_exp\n\nrun_exp()\n",
+        "configs/sft.yaml": RECIPE,
+        "named.sh": "python train/LF/src/train.py configs/sft.yaml\n",
+        "installed.sh": "llamafactory-cli train configs/sft.yaml\n",
+    }
+    held = {
+        run.location.path: run.held.get("llamafactory")
+        for run in runs_of(tmp_path, files)
+        if run.command is not None
+    }
+    assert held == {"named.sh": "0.9.1.dev0", "installed.sh": None}
+
+
 def test_defaults_of_a_release_are_its_own(tmp_path: Path) -> None:
     told = {}
     for version in ("0.8.4.dev0", "0.9.6.dev0"):

@@ -23,6 +23,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
 _NOT_V1 = Text("v1 路线没有 Megatron 后端", "the v1 route has no Megatron back end")
+NO_WAY = Text("v1 路线没有此功能", "the v1 route does not have it")
 OLDER = Text("该版本没有此参数", "this release does not have the parameter")
 
 SWITCHES = {
@@ -40,6 +41,11 @@ _WHOLE_HEADS = Text(
 )
 _NOT_DEEPSPEED = Text("DeepSpeed 不支持", "not with DeepSpeed")
 _ZERO3_ALONE = Text("多卡时只支持 ZeRO-3", "on several GPUs with ZeRO-3 only")
+# train/trainer_utils.py, _create_muon_optimizer (0.9.4, 0.9.5): param.ndim == 2.
+_NO_MATRICES = Text(
+    "ZeRO-3 切分后的权重不是矩阵，会全部交给 AdamW",
+    "weights that ZeRO-3 has split are no matrices: AdamW would take them all",
+)
 TRAINS_ALL = Text("Megatron-core 后端只支持全参训练", "it trains full models only")
 _ANOTHER = Text("Megatron 自有优化器", "Megatron has an optimizer of its own")
 
@@ -97,6 +103,8 @@ def _refused(run: Run, name: str) -> Optional[Text]:
     if text(run, "tuning") in _ADAPTERS and name != "muon":  # which takes any matrix
         return _WHOLE_HEADS if name == "adam-mini" else _BASE_ONLY
     stage = number(run, "zero_stage")
+    if name == "muon" and stage == 3 and text(run, "tuning") not in _ADAPTERS:
+        return _NO_MATRICES
     if name in ("galore", "apollo") and stage is not None and _uses_deepspeed(run):
         return _NOT_DEEPSPEED
     if name == "badam" and stage is not None and stage != 3 and _is_split_over_ranks(run):

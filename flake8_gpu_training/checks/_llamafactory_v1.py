@@ -11,13 +11,13 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._llamafactory import NO_WAY
 from flake8_gpu_training.checks.base import Judgement, Status
 from flake8_gpu_training.frameworks.llamafactory_v1 import is_v1, part_of
 from flake8_gpu_training.frameworks.reading import is_true
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
 
-_NO_WAY = Text("v1 路线没有此功能", "the v1 route does not have it")
 _NOT_TOLD = Text("v1 路线的写法尚未收录", "how the v1 route takes it is not covered")
 _LORA_ONLY = Text("仅用于 LoRA", "for LoRA only")
 _OPTIONAL = Text("未使用；可选", "off; optional")
@@ -51,7 +51,7 @@ def of_route(code: str, run: Run, judge: Callable[[Run], Judgement]) -> Judgemen
 
 def _own(code: str, run: Run) -> Optional[Judgement]:
     if code in _ABSENT:
-        return cannot_apply(_NO_WAY)
+        return cannot_apply(NO_WAY)
     if code in _UNREAD:
         return cannot_tell(_NOT_TOLD)
     if code in _SWITCHES:
@@ -83,4 +83,4 @@ def _lean(run: Run) -> Judgement:
     if not optimizer.known:
         return cannot_tell(optimizer)
     answer = on(optimizer, "muon") if optimizer.value == "muon" else off(_OPTIONAL)
-    return excluding(answer, _NO_WAY, "galore", "badam", "apollo", "adam-mini")
+    return excluding(answer, NO_WAY, "galore", "badam", "apollo", "adam-mini")

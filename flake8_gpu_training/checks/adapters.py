@@ -19,7 +19,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
-from flake8_gpu_training.checks._llamafactory import OLDER, TRAINS_ALL, takes_tuning
+from flake8_gpu_training.checks._llamafactory import NO_WAY, OLDER, TRAINS_ALL, takes_tuning
 from flake8_gpu_training.checks._mistaken import IGNORED
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import (
@@ -53,6 +53,7 @@ from flake8_gpu_training.frameworks.llamafactory import (
     release_of,
     unknown_quantizer,
 )
+from flake8_gpu_training.frameworks.llamafactory_v1 import is_v1
 from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find, parsed
 from flake8_gpu_training.language import Text
@@ -99,7 +100,9 @@ def adapters(run: Run) -> Judgement:
 def _of_llamafactory(run: Run, answer: Judgement) -> Judgement:
     if run.value("megatron") is True and not is_unreleased(run):
         return excluding(answer, TRAINS_ALL, "lora", "oft")
-    return answer if takes_tuning(run, "oft") else excluding(answer, OLDER, "oft")
+    if takes_tuning(run, "oft"):
+        return answer
+    return excluding(answer, NO_WAY if is_v1(run) else OLDER, "oft")
 
 
 _OF_FULL = Text("LISA 只用于全参训练", "LISA is for full tuning")
@@ -336,6 +339,12 @@ def _needs_weights(run: Run) -> Optional[Judgement]:
     if run.framework == "swift" and tuning != "full":
         own = Text(f"微调方式 {tuning}", f"tuning is {tuning}")
         return cannot_tell(run.practice("tuning") if tuning is None else own)
+    if tuning == "freeze":
+        return cannot_apply(
+            Text(
+                "冻结微调训练部分基座权重，不量化", "freeze tuning trains weights of the base model"
+            )
+        )
     return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
 
 

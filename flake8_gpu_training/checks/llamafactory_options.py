@@ -177,13 +177,20 @@ def _ray(run: Run) -> Judgement:
 
 
 def _norms_in_fp32(run: Run) -> Optional[Text]:
-    """Why upcasting norms changes nothing: trained weights are FP32 (model/adapter.py)."""
+    """Why upcasting norms changes nothing: trained weights are FP32 (model/adapter.py); or why
+    FSDP1 refuses it, which flattens a layer (torch/distributed/fsdp/_flat_param.py)."""
     half = run.value("precision") == "pure-bf16" or is_on(parameter(run, "use_badam"))
-    if not _tunes(run, "full") or half or number(run, "zero_stage") == 3:
-        return None
-    return Text("全参训练的权重本来就是 FP32", "weights that are trained are FP32 as it is")
+    if _tunes(run, "full"):
+        if half or number(run, "zero_stage") == 3:
+            return None
+        return Text("全参训练的权重本来就是 FP32", "weights that are trained are FP32 as it is")
+    is_flat = number(run, "fsdp_version") == 1 and text(run, "fsdp") not in (None, "none")
+    return _ONE_TYPE if is_flat and text(run, "precision") != "fp32" else None
 
 
+_ONE_TYPE = Text(
+    "FSDP1 要求同一层的参数类型一致", "FSDP1 needs the parameters of a layer in one type"
+)
 _LAYERNORM = _optional(
     "upcast_layernorm",
     _norms_in_fp32,

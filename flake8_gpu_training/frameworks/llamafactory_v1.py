@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Setting, Unknown, known
+from flake8_gpu_training.facts import Document, Setting, Unknown, known
 from flake8_gpu_training.frameworks.base import Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.reading import by_default, find, is_true, practice, unknown
@@ -163,7 +163,22 @@ def _precision(run: Run, found: Mapping[str, Setting]) -> dict[str, Setting]:
     alone = fsdp is not None and fsdp.value == "none" and find(run, "dist_config.name") is None
     if alone and tuning is not None and tuning.value == "full":
         return by_default(run, "precision", "fp32", f"{_ENGINE}: full tuning in float32")
+    name = find(run, "dist_config.name")
+    if name is not None and name.value == "deepspeed" and run.deepspeed is not None:
+        return _of_deepspeed(run.deepspeed, name)
     return {"precision": unknown("precision", "the checkpoint, or DeepSpeed's file, decides")}
+
+
+def _of_deepspeed(document: Document, named: Setting) -> dict[str, Setting]:
+    """BF16 where it is asked for, or where neither switch is more than ``auto``
+    (v1/plugins/model_plugins/deepspeed_utils.py, infer_deepspeed_mixed_precision)."""
+    found = {}
+    for kind in ("bf16", "fp16"):
+        node = document.get(f"{kind}.enabled")
+        found[kind] = str(node.value).lower() if node is not None else "auto"
+    if found["bf16"] == "true" or (found["bf16"], found["fp16"]) == ("auto", "auto"):
+        return {"precision": practice("precision", "bf16", named)}
+    return {"precision": unknown("precision", "DeepSpeed's file turns mixed precision off")}
 
 
 def _batches(run: Run) -> dict[str, Setting]:

@@ -764,7 +764,7 @@ class Assembly:
             limits=installed.limits,
             perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
             unreleased=installed.unreleased,
-            held=held_for(installed.held, (at.path, *parts.files)),
+            held=held_for(installed.held, (started, at.path, *parts.files)),
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),
