@@ -250,6 +250,10 @@ CASES: tuple[Case, ...] = (
     Case("auto", PARTLY, {}, ONE, (A100,)),
     Case("auto", OFF, {"flash_attn": "fa2"}),
     Case("auto", NA, {}, NPU),
+    # by an unknown size as by a known one
+    Case("auto", PARTLY, {"flash_attn": "auto"}),
+    Case("auto", PARTLY, {"flash_attn": "auto", "model_name_or_path": "/data/llama-ours"}),
+    Case("auto", ON, {"flash_attn": "auto", "model_name_or_path": "HuggingFaceTB/SmolLM2-135M"}),
     Case("shift-attention", ON, {"shift_attn": True, "model_name_or_path": LLAMA}),
     Case("shift-attention", OFF, {"cutoff_len": 16384, "model_name_or_path": LLAMA}),
     Case("shift-attention", NA),

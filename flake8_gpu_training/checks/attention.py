@@ -66,7 +66,11 @@ _FLASH = {
     "flash_attention_4": "flash-attention-3",
 }
 _OTHERS = {"sdpa": "sdpa", "flex_attention": "flex-attention"}
-_NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
+# transformers 5.24, integrations/npu_flash_attention.py.
+_NOT_CUDA = Text(
+    "非 CUDA 设备（NPU 由 torch_npu 自带的融合内核代替）",
+    "not a CUDA device (on NPUs a fused kernel of torch_npu stands in)",
+)
 # LLaMA-Factory hands flash_attn to models of Transformers alone (train/mca/workflow.py, 0.9.5).
 _OWN_KERNELS = Text("Megatron 自带注意力实现", "Megatron attends by kernels of its own")
 _SMALL_BILLIONS = 0.4
@@ -153,6 +157,8 @@ def _attention(run: Run) -> Judgement:
     answer = _advise_flash(run, setting, written or "sdpa")
     if run.framework == "swift" and _packs(run):
         return replace(answer, findings=())  # GPU016 says it: the run would not start
+    if billions(run) is None and not _is_long(run):
+        return replace(answer, findings=())  # no model earns more by a size that is not known
     return answer
 
 
@@ -228,10 +234,16 @@ def _keeps_its_attention(run: Run, written: Optional[str]) -> bool:
     name = run.model.known_as.lower()
     if written == "eager":
         return "gemma-2" in name or "gemma-3" in name
-    size, length = billions(run), number(run, "max_length")
-    if length is not None and length >= _LONG:
+    size = billions(run)
+    if _is_long(run):
         return False
-    return size is None or size < _SMALL_BILLIONS
+    if size is None:
+        return run.framework != "llamafactory"
+    return size < _SMALL_BILLIONS
+
+
+def _is_long(run: Run) -> bool:
+    return (number(run, "max_length") or 0) >= _LONG
 
 
 def _best_without_flash(setting: Setting, written: Optional[str]) -> Judgement:
@@ -260,8 +272,7 @@ _TELLS_DEFAULTS = ("llamafactory", "hf_trainer", "swift")
 
 
 def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
-    length = number(run, "max_length")
-    long = length is not None and length >= _LONG
+    long = _is_long(run)
     dense = _packs(run)
     single = number(run, "micro_batch_size") == 1 and not dense
     priority = _flash_priority(written, dense, long and not single)

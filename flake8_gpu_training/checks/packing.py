@@ -261,7 +261,10 @@ def _packing_obstacle(run: Run) -> Optional[Text]:
     if has_no_flash_code(run):
         return Text("该模型的代码没有 Flash Attention", "the model's code has no flash attention")
     if not is_cuda(run):
-        return Text("非 CUDA 设备", "not a CUDA device")
+        return Text(
+            "打包的收益仅在 CUDA 的 Flash Attention 上测得",
+            "what packing brings was measured with CUDA's flash kernels alone",
+        )
     if is_recurrent(run):
         return Text("含循环状态的模型不宜打包", "recurrent layers would mix packed samples")
     if text(run, "tuning") in _UNPACKED_TUNING:
