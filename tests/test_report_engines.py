@@ -206,7 +206,7 @@ def test_a_server_has_no_tables_of_training_items(tmp_path: Path) -> None:
 
 def test_weights_of_a_server_are_those_of_its_quantization(tmp_path: Path) -> None:
     made = written(tmp_path, {"serve.sh": SERVED})["v0_sglang-optimization-report.md"]
-    assert "FP8 权重（2 卡切分）每卡约 33.5 GiB" in section(made, "显存估算参考")
+    assert "FP8 权重（2 卡切分）每卡约 33.9 GiB" in section(made, "显存估算参考")
     assert "与多模态模型不兼容" in made
 
 
