@@ -43,7 +43,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"roberta|\bbert\b|bert-|deberta|electra|modernbert", "encoder"),
     (
         r"qwen|qwq|llama|mistral|mixtral|ministral|gemma|\bphi-?\d|deepseek|internlm|glm|baichuan|\byi-"
-        r"|bloom|falcon|\bopt-\d|gpt2|gpt-?(neo|j|oss)|pythia|olmo|smollm|granite|minicpm|starcoder"
+        r"|bloom|falcon|\bopt-\d|gpt2|gpt-?(neo|j|oss)|pythia|codegen-\d|xglm-\d|dialogpt-|cerebras-gpt|olmo|smollm|granite|minicpm|starcoder"
         r"|codellama|vicuna|alpaca|zephyr|tinyllama|kimi|moonlight|hunyuan|ernie|seed-oss|nemotron|mpt-"
         r"|lfm2|minimax|mimo-|(?:ring|ling)-(?:\dt|mini|flash|lite|plus)|trinity-(?:large|mini|nano)|step-?3\.5",
         "LLM",

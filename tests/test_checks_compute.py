@@ -198,6 +198,10 @@ def test_liger_is_advised_for_families_it_knows() -> None:
         "google/gemma-3n-E4B-it",
         "microsoft/Phi-3.5-MoE-instruct",
         "openai-community/gpt2",
+        "microsoft/DialoGPT-small",
+        "Salesforce/codegen-350M-multi",
+        "facebook/xglm-564M",
+        "facebook/mbart-large-50",
         "google-bert/bert-base-uncased",
     ],
 )

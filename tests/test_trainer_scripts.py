@@ -392,3 +392,41 @@ def test_a_field_of_trls_model_config_that_the_command_leaves_out_is_its_default
     runs = runs_of(tmp_path, {"train.py": OF_MODEL_CONFIG, "train.sh": f'MORE="$1"\n{command}'})
     run = next(run for run in runs if run.command is not None)
     assert run.value("attention") == expected
+
+
+# --- families by the names of their checkpoints ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "advised"),
+    [
+        ("facebook/xglm-564M", False),  # sets neither _supports_flash_attn nor _supports_sdpa
+        ("Qwen/Qwen-7B", False),  # code of its own on the hub
+        ("Qwen/Qwen-2.5-3B-Instruct", True),  # a slip of Qwen2.5
+        ("EleutherAI/pythia-1.4b", True),
+    ],
+)
+def test_flash_attention_is_advised_to_families_whose_code_has_it(
+    tmp_path: Path, name: str, advised: bool
+) -> None:
+    text = program().replace("Qwen/Qwen2.5-1.5B", name)
+    (run,) = runs_of(tmp_path, files(text, "transformers==4.57.1", "torch==2.7.1"))
+    answer = judged(run, "GPU301")
+    assert (answer.better == "flash-attention-2" or bool(answer.findings)) is advised
+    assert status(run, "GPU301") is not Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "liger"),
+    [
+        ("Salesforce/codegen-350M-multi", Status.NOT_APPLICABLE),
+        ("microsoft/DialoGPT-small", Status.NOT_APPLICABLE),
+        ("my-own-checkpoint", Status.UNKNOWN),
+    ],
+)
+def test_liger_is_judged_by_the_family_that_a_name_tells(
+    tmp_path: Path, name: str, liger: Status
+) -> None:
+    text = program().replace("Qwen/Qwen2.5-1.5B", name)
+    (run,) = runs_of(tmp_path, files(text, "transformers==4.57.1"))
+    assert status(run, "GPU305") is liger

@@ -41,6 +41,8 @@ _WITHOUT_LIGER = re.compile(
 _LIGER_LESS = re.compile(
     r"(?i)(?:^|/)(?:"
     r"bloomz?-|falcon-?(?:rw|7b|11b|40b|180b)|opt-\d|gpt-?2|gpt-?(?:neo|j)|pythia|mpt-|stablelm|"
+    r"codegen-|xglm-|dialogpt-|openai-gpt$|biogpt|cerebras-gpt|"
+    r"(?:distil)?bart-|mbart-|pegasus-|blenderbot|"
     r"(?:code)?t5|mt5|flan-t5|starcoder|santacoder|[\w.-]*bert|electra|xlnet|xlm-|"
     r"chatglm|codegeex|baichuan|internlm|internvl|minicpm|xverse|aquila|"
     r"qwen-(?:vl|\d+(?:\.\d+)?b)|phi-?[12](?![0-9])|ernie|hunyuan|telechat|minimax|dbrx|jamba|mamba|"

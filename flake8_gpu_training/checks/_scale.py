@@ -260,7 +260,8 @@ def takes_flash_attention(run: Run, version: int) -> Optional[bool]:
 # one that refuses FlashAttention-2: transformers 5.24, models/*/modeling_*.py,
 # _supports_flash_attn and _compatible_flash_implementations.
 _NO_FLASH_CODE = re.compile(
-    r"(?i)chatglm|baichuan|(?:^|/)qwen-|bloom|(?:^|/)mpt-|(?:^|/)(?:m|flan-|long-)?t5|codegen|"
+    r"(?i)chatglm|baichuan|(?:^|/)qwen-(?!(?:1\.5|[23])\b)|bloom|(?:^|/)mpt-|"
+    r"(?:^|/)(?:m|flan-|long-)?t5|codegen|xglm-|(?:^|/)openai-gpt$|prophetnet|"
     r"(?:^|/)internlm-|janus|got-ocr.*-hf|deepseek-ocr|xlnet|gpt-oss|llama-?4-|"
     r"llama-3\.2-(?:11|90)b|paligemma|gemma-3-(?:4|12|27)b|gemma-4"
 )

@@ -96,6 +96,7 @@ _OF_NAME = tuple(
         (r"bloomz?-", "bloom"),
         (r"mpt-\d", "mpt"),
         (r"codegen-", "codegen"),
+        (r"xglm-\d", "xglm"),
         (r"opt-\d", "opt"),
         (r"xlm-roberta", "xlmroberta"),
         (r"camembert", "camembert"),
