@@ -430,3 +430,59 @@ def test_liger_is_judged_by_the_family_that_a_name_tells(
     text = program().replace("Qwen/Qwen2.5-1.5B", name)
     (run,) = runs_of(tmp_path, files(text, "transformers==4.57.1"))
     assert status(run, "GPU305") is liger
+
+
+# --- the alignment handbook's parser --------------------------------------------------------
+
+RECIPE_PARSER = """\
+import os
+import sys
+from transformers import HfArgumentParser
+
+
+class H4ArgumentParser(HfArgumentParser):
+    def parse_yaml_and_args(self, yaml_arg, other_args=None):
+        arg_list = self.parse_yaml_file(os.path.abspath(yaml_arg))
+        return overridden(arg_list, other_args)
+
+    def parse(self):
+        if len(sys.argv) > 2 and sys.argv[1].endswith(".yaml"):
+            return self.parse_yaml_and_args(sys.argv[1], sys.argv[2:])
+        return self.parse_args_into_dataclasses()
+"""
+BY_RECIPE = """\
+from transformers import AutoModelForCausalLM
+from trl import DPOConfig, DPOTrainer
+{imported}
+
+training_args = {parser}(DPOConfig).parse()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen3-8B")
+DPOTrainer(model=model, args=training_args, train_dataset=None).train()
+"""
+OF_HANDBOOK = ("from alignment import H4ArgumentParser", "H4ArgumentParser")
+OF_PROJECT = ("from recipes import H4ArgumentParser", "H4ArgumentParser")
+
+
+@pytest.mark.parametrize("parser", [OF_HANDBOOK, OF_PROJECT])
+@pytest.mark.parametrize(
+    ("flags", "batch", "optimizer"),
+    [
+        ("recipe.yaml --per_device_train_batch_size=2", 2, "adafactor"),
+        ("recipe.yaml", 4, "adafactor"),
+        ("--per_device_train_batch_size=2 --output_dir=out", 2, "adamw_torch"),
+    ],
+)
+def test_a_recipe_comes_first_and_flags_over_it(
+    tmp_path: Path, parser: tuple[str, str], flags: str, batch: int, optimizer: str
+) -> None:
+    written = {
+        "train.py": BY_RECIPE.format(imported=parser[0], parser=parser[1]),
+        "recipes.py": RECIPE_PARSER,
+        "recipe.yaml": "output_dir: out\nper_device_train_batch_size: 4\noptim: adafactor\n",
+        "train.sh": f"accelerate launch train.py {flags}\n",
+        "requirements.txt": "transformers==4.46.3\ntrl==0.12.1\n",
+    }
+    run = next(run for run in runs_of(tmp_path, written) if run.command is not None)
+    assert run.value("micro_batch_size") == batch
+    assert run.value("optimizer") == optimizer
+    assert run.value("group_by_length") is False

@@ -28,6 +28,7 @@ from flake8_gpu_training.runs._followed_parsers import (
     field_names,
     held,
     parsed,
+    reads_recipe,
     texts_of,
     words_of,
 )
@@ -56,6 +57,8 @@ def dataclass_method(follower: Follower, parser: Parser, name: str, given: Given
     if name in ("parse_yaml_file", "parse_json_file"):
         loaded = follower.load(given.get(0, "yaml_file", "json_file"), follower.here)
         return _objects(follower, parser, _told(follower, loaded))
+    if name == "parse" and reads_recipe(parser):
+        return _of_recipe(follower, parser, given)
     if name == "parse_dict":
         return _objects(follower, parser, _told(follower, given.get(0, "args")))
     return Unknown(f"{name} of a parser")
@@ -106,6 +109,26 @@ def _with_config(follower: Follower, parser: Parser, given: Given) -> Any:
     left = texts_of([*words[:at], *words[at + 2 :]])
     more = {"config": flag_setting("config", named, words[at], words[at + 1 : at + 2])}
     return _of_command_line(follower, parser, given, left, not isinstance(loaded, Table), more)
+
+
+def _of_recipe(follower: Follower, parser: Parser, given: Given) -> Any:
+    """``parse`` of the alignment handbook's parser: a YAML file first, ``--k=v`` over it."""
+    words = words_of(follower, parser, None)
+    made: Any
+    if not words or not words[0].text.endswith(".yaml"):
+        made = _of_command_line(follower, parser, given, None)
+    else:
+        follower.made.readers.add("parse_yaml_file")
+        loaded = _told(follower, follower.load(words[0].value, follower.here))
+        for name, value in loaded.entries.items() if isinstance(loaded, Table) else ():
+            parser.defaults[name] = plain(value)
+            parser.raw[name] = value
+        for word in words[1:]:  # a flag is over the file
+            follower.made.told.pop(word.text.partition("=")[0].lstrip("-"), None)
+        is_open = not isinstance(loaded, Table)
+        parser.is_whole = parser.is_whole and not is_open
+        made = _of_command_line(follower, parser, given, texts_of(words[1:]), is_open)
+    return made[0] if isinstance(made, list) and len(made) == 1 else made
 
 
 def _as_text(value: Any) -> Any:

@@ -125,6 +125,13 @@ def derives_from_parser(kind: Class) -> str:
     return ""
 
 
+def reads_recipe(parser: Parser) -> bool:
+    """Whether ``parse`` is that of the alignment handbook (alignment/configs.py), or a copy."""
+    if parser.kind is not None:
+        return isinstance(parser.kind.find("parse_yaml_and_args"), Function)
+    return parser.name.endswith(".H4ArgumentParser")
+
+
 def parser_method(
     follower: Follower, parser: Parser, name: str, given: Given, node: ast.Call
 ) -> Any:

@@ -62,6 +62,7 @@ from flake8_gpu_training.runs._followed_parsers import (
     command_method,
     derives_from_parser,
     parser_method,
+    reads_recipe,
 )
 from flake8_gpu_training.runs._followed_statements import NEXT, Statements
 from flake8_gpu_training.runs.command_line import MUST_BE_GIVEN
@@ -519,7 +520,8 @@ class Follower(Statements):
 
     def _parser_method(self, owner: Parser, name: str, given: Given, node: ast.Call) -> Any:
         found = owner.kind.find(name) if owner.kind is not None else None
-        if isinstance(found, Function):  # a method of the project's own class of parsers
+        is_followed = name != "parse" or not reads_recipe(owner)
+        if isinstance(found, Function) and is_followed:  # the project's own class of parsers
             return self.invoke(dataclasses.replace(found, owner=owner), given)
         return parser_method(self, owner, name, given, node)
 

@@ -83,7 +83,7 @@ CALLS = frozenset(
     enable_vae_tiling enable_tiling enable_slicing set_attention_backend add_argument
     add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults
     parse_args parse_known_args parse_args_into_dataclasses parse_json_file parse_yaml_file
-    option argument getenv Popen execv execve execvp execvpe execl execlp
+    H4ArgumentParser option argument getenv Popen execv execve execvp execvpe execl execlp
     check_call check_output spawn Process autocast GradScaler init_process_group new_group
     set_float32_matmul_precision set_default_dtype set_default_tensor_type update_parameters
     elastic_launch start_processes DistributedDataParallel FullyShardedDataParallel DataParallel
