@@ -102,7 +102,8 @@ class Report:
         """
         run = self.primary
         engine = engine_of(run) if run is not None and run.kind is RunKind.TRAIN else None
-        if engine is not None and engine.name == self.training and engine.host is not None:
+        is_other = self.training in ("generic", "vllm", "sglang")
+        if is_other and engine is not None and engine.host is not None:
             return Text(engine.host.title, engine.host.title)
         return title_of(self.training)
 

@@ -141,6 +141,9 @@ class RunWords:
     def held_of(self, run: Run) -> str:
         """The release of the framework: of the source that the project holds, or a pinned one."""
         name = framework_of(run.framework).distribution
+        engine = engine_of(run) if run.framework == "generic" else None
+        if engine is not None and engine.host is not None:
+            name = engine.host.id  # whose name stands before
         version, pinned = run.held.get(name, ""), run.versions.get(name, "")
         if version:
             return self.t(f"（项目自带源码 {version}）", f" (the project's own source, {version})")
