@@ -51,7 +51,7 @@ _SCRIPT = Text("训练脚本", "Script")
 _MODE = Text("train_mode", "train_mode")
 _SAMPLES = Text("样本", "Samples")
 _BY_TOKENS = Text(
-    "不超过 {} 的 token 数，边长与帧数随样本变化",
+    "token 数至多相当于 {}；边长与帧数随样本变化",
     "at most the tokens of {}; sides and length vary",
 )
 _BACKEND = Text("分布式后端", "Distributed backend")

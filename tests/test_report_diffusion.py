@@ -147,6 +147,8 @@ def test_the_size_of_samples_is_what_the_script_makes_of_its_flags(
 ) -> None:
     facts = {label.en: value for label, value in diffusion.facts(videox(**values), "en")}
     assert facts["Samples"].startswith(said)
+    told = {label.zh: value for label, value in diffusion.facts(videox(**values), "zh")}
+    assert told["样本"].startswith("token 数至多相当于 512 × 512，81 帧；") is ("at most" in said)
 
 
 @pytest.mark.parametrize(("dtype", "unsharded"), [("bfloat16", 4.5), ("float32", 8.9), (None, 8.9)])
