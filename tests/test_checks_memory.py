@@ -125,8 +125,10 @@ def test_a_test_is_not_advised() -> None:
 def test_fp8_needs_the_cores_for_it() -> None:
     ampere = hand_made(practices={"precision": "bf16"}, hardware=EIGHT_A100)
     assert status(ampere, "GPU202") is Status.NOT_APPLICABLE
-    hopper = hand_made(practices={"precision": "bf16"}, hardware=H100)
-    assert status(hopper, "GPU202") is Status.DISABLED
+    hopper = hand_made(practices={"precision": "bf16", "megatron": True}, hardware=H100)
+    assert status(hopper, "GPU202") is Status.RECOMMENDED
+    alone = hand_made(practices={"precision": "bf16"}, hardware=H100)
+    assert status(alone, "GPU202") is Status.NOT_APPLICABLE  # megatron sft alone trains in FP8
     on = hand_made(practices={"precision": "fp8"}, hardware=H100)
     assert status(on, "GPU202") is Status.ENABLED
 
