@@ -143,7 +143,7 @@ class RunWords:
         name = framework_of(run.framework).distribution
         engine = engine_of(run) if run.framework == "generic" else None
         if engine is not None and engine.host is not None:
-            name = engine.host.id  # whose name stands before
+            return ""  # a copy of its source, which a pin says nothing of, is not known as such
         version, pinned = run.held.get(name, ""), run.versions.get(name, "")
         if version:
             return self.t(f"（项目自带源码 {version}）", f" (the project's own source, {version})")
