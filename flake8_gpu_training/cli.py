@@ -142,7 +142,13 @@ def _lint(arguments: argparse.Namespace) -> int:
 
 def _say_what_is_left(found: Sequence[Diagnostic]) -> None:
     """Tells, beside the diff, of findings that no edit mends: they take a decision."""
-    left = [one for one in found if one.change is None or not one.change.edits]
+    from flake8_gpu_training.patches import has_lines
+
+    left = [
+        one
+        for one in found
+        if one.change is None or not any(has_lines(e.location.path) for e in one.change.edits)
+    ]
     if left:
         codes_left = Counter(one.code for one in left)
         counts = ", ".join(f"{code} {count}" for code, count in codes_left.items())

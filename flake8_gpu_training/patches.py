@@ -77,10 +77,15 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
+def has_lines(path: str) -> bool:
+    """Whether a patch can name a place in the file: not in a notebook, whose places count the
+    lines of cells, and not under a name that cannot be printed."""
+    return path.isprintable() and not path.endswith(".ipynb")
+
+
 def _read(root: Path, path: str) -> Optional[str]:
     """Text of a project file with its own line ends; None for what a patch cannot mend."""
-    # Places in notebooks count the lines of cells; no patch names what cannot be printed.
-    if path.endswith(".ipynb") or not path.isprintable():
+    if not has_lines(path):
         return None
     top = os.path.realpath(root)
     full = os.path.realpath(Path(top, path))

@@ -26,6 +26,7 @@ _SUMMARY_RECOMMENDATIONS = 5
 _FEWEST_PARAMETERS = 1_000_000
 _PRIORITY_ZH = {"high": "高", "medium": "中", "low": "低"}
 # Reading is Python code, which threads do not speed up, and no process may be started.
+_FAIL_UNDER_HELP = "exit 1 below this attainment, of all audits of the report together"
 _JOBS_HELP = "accepted so that scripts may pass it; files are read one after the other"
 
 
@@ -79,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         default="balanced",
         help="what to optimize for (default balanced)",
     )
-    add("--fail-under", type=_percent, metavar="PERCENT", help="exit 1 below this attainment")
+    add("--fail-under", type=_percent, metavar="PERCENT", help=_FAIL_UNDER_HELP)
     add("--sarif", action="store_true", help=f"also write {_SARIF}")
     add("--jobs", type=_positive, default=1, metavar="N", help=_JOBS_HELP)
     add("--quiet", action="store_true", help="no summary and no progress bar")

@@ -143,6 +143,7 @@ def test_a_comment_among_flags_ends_the_command() -> None:
         ('A=(); cmd "${A[@]}" end', ["end"]),
         ('A=(1 "2 3"); cmd "p${A[@]}s" "${A[*]}" ${#A[@]}', ["p1", "2 3s", "1 2 3", "2"]),
         ("cmd $(echo a) $(seq -s, 0 3) $(basename /x/y.sh .sh)", ["a", "0,1,2,3", "y"]),
+        ("torchrun $(which swift) sft", ["swift", "sft"]),
         ("n=4\ncmd $(expr 16 / $n) $(expr 7 / 2 \\* 3)", ["4", "9"]),
         ("cmd $'a\\tb'", ["a\tb"]),
     ],

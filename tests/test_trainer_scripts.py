@@ -262,6 +262,18 @@ def test_a_line_is_told_once_and_a_diff_says_what_it_leaves(
     assert err == ""
 
 
+def test_a_diff_says_that_it_leaves_notebooks_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = {"cell_type": "code", "source": program(), "metadata": {}, "outputs": []}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "train.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    assert main([str(tmp_path), "--select", "GPU501", "--diff"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "1 of 1 findings cannot be mended by an edit: GPU501 1" in err
+
+
 # --- models ----------------------------------------------------------------------------------
 
 BY_NAME = """\

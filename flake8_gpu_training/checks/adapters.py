@@ -291,7 +291,8 @@ def _start_refuses(run: Run) -> Optional[tuple[Any, ...]]:
 def _base(run: Run) -> Judgement:
     method = run.practice("quantization_method")
     if not method.known:
-        return cannot_tell(method)
+        trains_all = run.framework != "hf_trainer" and text(run, "tuning") == "full"
+        return cannot_apply(_UNQUANTIZED) if trains_all else cannot_tell(method)
     asked = run.setting("quantization_bit") if run.framework == "llamafactory" else None
     unknown = unknown_quantizer(run) if asked is not None and is_on(asked) else None
     if unknown is not None:
@@ -345,7 +346,10 @@ def _needs_weights(run: Run) -> Optional[Judgement]:
                 "冻结微调训练部分基座权重，不量化", "freeze tuning trains weights of the base model"
             )
         )
-    return cannot_apply(Text("全参训练不量化权重", "full tuning needs unquantized weights"))
+    return cannot_apply(_UNQUANTIZED)
+
+
+_UNQUANTIZED = Text("全参训练不量化权重", "full tuning needs unquantized weights")
 
 
 def _without_method(run: Run, bits: Setting) -> Judgement:

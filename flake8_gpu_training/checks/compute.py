@@ -114,8 +114,12 @@ def _compile_obstacle(run: Run) -> Optional[Text]:
     """Why torch.compile is not advised: what breaks its graph or changes its shapes."""
     if run.value("unsloth") is True or run.value("liger_kernel") is True:
         return Text("已用融合算子库，收益有限", "a kernel library fuses most of it already")
-    if (number(run, "zero_stage") or 0) >= 1 or text(run, "fsdp") not in (None, "none"):
-        return Text("与分片框架的钩子配合不稳定", "hooks of the sharding break the graph")
+    stage = number(run, "zero_stage") or 0
+    # deepspeed 0.19, runtime/zero/parameter_offload.py: hooks are kept out of the graph
+    if stage >= 3 or text(run, "fsdp") not in (None, "none"):
+        return Text(
+            "ZeRO-3、FSDP 的钩子会打断计算图", "the hooks of ZeRO-3 and FSDP break the graph"
+        )
     if tunes_all(run) is False or text(run, "quantization_method") not in (None, "none"):
         return Text("PEFT/量化会打断计算图", "adapters and quantization break the graph")
     if run.value("rollout_engine") in ("vllm", "sglang"):
@@ -124,6 +128,8 @@ def _compile_obstacle(run: Run) -> Optional[Text]:
         return Text("变长样本会反复触发编译", "samples of varying length compile again and again")
     if run.model.kind not in ("vision", "encoder", "image", "video") and not builds_vision(run):
         return Text("模型未知，收益无法判断", "the model is not known")
+    if stage >= 1:
+        return Text("DeepSpeed 下收益需实测", "what it gains under DeepSpeed has to be measured")
     return None
 
 

@@ -77,8 +77,11 @@ def _optional(
     @of_training(alone=True)
     def judge(run: Run) -> Judgement:
         setting = adapter_parameter(run, *names)
+        of_trainer = run.framework == "hf_trainer"  # its programs do not name what they do
+        ruling = run.practice(decided_by) if decided_by and not of_trainer else None
         if not setting.known:
-            return cannot_tell(setting)
+            excluded = ruling is not None and ruling.known and not applies(run)
+            return cannot_apply(otherwise) if excluded else cannot_tell(setting)
         if variants:
             for variant in variants:
                 if str(setting.value).lower().startswith(variant):
@@ -96,8 +99,7 @@ def _optional(
             return cannot_tell(run.practice("tuning"))
         if applies(run):
             return off(hint, setting)
-        of_trainer = run.framework == "hf_trainer"  # its programs do not name what they do
-        decides = run.practice(decided_by) if decided_by and not of_trainer else setting
+        decides = setting if ruling is None else ruling
         return cannot_apply(otherwise) if decides.known else cannot_tell(decides)
 
     return judge

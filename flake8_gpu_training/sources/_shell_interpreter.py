@@ -97,7 +97,7 @@ _TEST_ENDS: Mapping[str, str] = {"[": "]", "[[": "]]", "test": ""}
 _PYTHON = re.compile(r"python[0-9.]*$")
 _NAME = re.compile(r"[A-Za-z_]\w*\Z")
 _SUBSTITUTED = re.compile(
-    r"\s*(pwd|dirname|basename|realpath|readlink|echo|printf|seq|expr|cd|cat)\b"
+    r"\s*(pwd|dirname|basename|realpath|readlink|echo|printf|seq|expr|cd|cat|which)\b"
 )
 
 

@@ -195,6 +195,12 @@ def joined_path(directory: str, path: str) -> str:
     return "" if joined == "." else joined
 
 
+_STARTED = frozenset(
+    "accelerate deepspeed llamafactory-cli python python3 swift torchrun trl vllm".split()  # noqa: SIM905
+)
+"""Programs of which ``$(which NAME)`` is the name in a launch: ``torchrun $(which swift) sft``."""
+
+
 def computed(words: Sequence[str], directory: str) -> Optional[str]:
     """Output of the few commands that only rearrange their arguments."""
     name = words[0]
@@ -209,6 +215,8 @@ def computed(words: Sequence[str], directory: str) -> Optional[str]:
         return base[: -len(suffix)] if suffix and base.endswith(suffix) else base
     if name in ("realpath", "readlink") and len(operands) == 1:
         return joined_path(directory, operands[0]) or "."
+    if name == "which" and len(operands) == 1 and operands[0] in _STARTED:
+        return operands[0]
     if name == "seq":
         return _sequence(words)
     if name == "expr" and 1 < len(words) < 32:
