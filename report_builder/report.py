@@ -14,7 +14,7 @@ from flake8_gpu_training.checks.base import Change, Judgement, Priority, Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import Location, Problem
 from flake8_gpu_training.frameworks.base import Evidence
-from flake8_gpu_training.frameworks.detection import detect
+from flake8_gpu_training.frameworks.detection import TRAINING, detect
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Mode
 from flake8_gpu_training.frameworks.registry import framework_of
@@ -164,18 +164,21 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
     root_of_files = project.root
     engines = _engine_runs(runs, primary)
     unmatched = bool(given) and not is_launched(project, primary, commands)
+    training = detection.training
+    if given and not unmatched and primary is not None and primary.framework in TRAINING:
+        training = primary.framework  # what is launched, whatever else the project trains with
     return Report(
         shown,
         options,
         timestamp(),
-        detection.training,
+        training,
         detection.vllm,
         detection.sglang,
         tuple(sorted(detection.evidence, key=lambda e: (e.framework, e.location, e.rule, e.text))),
         runs,
         primary,
         bottleneck(primary, verdicts, memory),
-        _audits(detection.training, detection.vllm, detection.sglang, runs, judged, primary),
+        _audits(training, detection.vllm, detection.sglang, runs, judged, primary),
         diagnostics((v for of_run in judged for v in of_run), Priority.LOW),
         recommendations,
         unified_diff(root_of_files, [Change("", "", r.edits) for r in recommendations]),
@@ -186,9 +189,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
             _judgement(verdicts, "deepspeed-zero"),
             _judgement(verdicts, "cpu-nvme-offload"),
         ),
-        scenarios(
-            primary, primary.framework if primary is not None else detection.training, project
-        ),
+        scenarios(primary, primary.framework if primary is not None else training, project),
         {
             r.rank: unified_diff(root_of_files, [Change("", "", r.edits)])
             for r in recommendations

@@ -532,3 +532,60 @@ def test_items_of_a_run_whose_settings_a_program_writes_are_unknown(tmp_path: Pa
         text = (output / "v0_llamafactory-optimization-report.md").read_text(encoding="utf-8")
         assert "not a LlamaFactory run" not in text
         assert "ms-swift run" not in text
+
+
+def test_the_launched_script_chooses_the_audit(tmp_path: Path) -> None:
+    (tmp_path / "stage1.sh").write_text("llamafactory-cli train sft.yaml\n", encoding="utf-8")
+    (tmp_path / "sft.yaml").write_text(
+        "stage: sft\ndo_train: true\nmodel_name_or_path: Qwen/Qwen2.5-7B-Instruct\n"
+        "finetuning_type: lora\ndataset: d\ntemplate: qwen\noutput_dir: o\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "train.py").write_text(
+        "from trl import SFTConfig, SFTTrainer\n\n"
+        'SFTTrainer("Qwen/Qwen3-0.6B", args=SFTConfig("o"), train_dataset=d).train()\n',
+        encoding="utf-8",
+    )
+    out = ["--quiet", "--output-dir", str(tmp_path / "out")]
+    for launch, framework in (
+        ("python train.py", "transformers"),
+        ("llamafactory-cli train sft.yaml", "llamafactory"),
+    ):
+        assert main([str(tmp_path), "--launch-command", launch, *out]) == 0
+        data = read_json(tmp_path / "out")
+        assert [audit["id"] for audit in data["audits"]] == ["general", framework]
+
+
+LISTS = {
+    "hf": {
+        "train.py": "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n\n"
+        'm = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", attn_implementation=["fa"])\n'
+        'args = TrainingArguments("out", optim=["adamw_torch"], lr_scheduler_type=["cosine"])\n'
+        "Trainer(model=m, args=args).train()\n"
+    },
+    "llamafactory": {
+        "lora.yaml": "stage: [sft]\ndo_train: true\nmodel_name_or_path: Qwen/Qwen2.5-7B-Instruct\n"
+        "finetuning_type: [lora]\ndataset: [d]\ntemplate: [qwen]\nflash_attn: [fa2]\n"
+        "optim: [adamw_torch]\nper_device_train_batch_size: [1]\ncutoff_len: [2048]\n"
+        "output_dir: o\n",
+        "train.sh": "llamafactory-cli train lora.yaml\n",
+    },
+    "swift": {
+        "c.yaml": "model: Qwen/Qwen2.5-7B-Instruct\nrlhf_type: [grpo]\nattn_impl: [sdpa]\n"
+        "tuner_type: [lora]\ntorch_dtype: [bfloat16]\ndeepspeed: [zero2]\n",
+        "train.sh": "swift rlhf c.yaml --dataset a\n",
+    },
+    "flow": {
+        "c.yaml": "model:\n  model_name_or_path: black-forest-labs/FLUX.1-dev\n"
+        "  model_type: [flux1]\n  finetune_type: [lora]\ntrain:\n  trainer_type: [grpo]\n",
+        "train.sh": "ff-train c.yaml\n",
+    },
+}
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_lists_in_place_of_names_end_in_a_report(tmp_path: Path, name: str) -> None:
+    for path, text in LISTS[name].items():
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    assert main([str(tmp_path), "--quiet", "--output-dir", str(tmp_path / "out")]) == 0
+    assert read_json(tmp_path / "out")["runs"]

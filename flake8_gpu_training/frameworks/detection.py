@@ -38,7 +38,7 @@ PRECEDENCE = (
 # What says most comes first when evidence is shown; of commands, those that train.
 _STARTS = re.compile(r"\b(?:sft|pt|rlhf|train\w*|grpo|dpo|serve)\b")
 _RULES = ("git", "checkout", "cli", "path", "checkpoint", "call", "parameter", "import")
-_TRAINING = ("llamafactory", "swift", "videox_fun", "flow_factory", "hf_trainer")
+TRAINING = ("llamafactory", "swift", "videox_fun", "flow_factory", "hf_trainer")
 _ENGINES = ("vllm", "sglang")
 _LIMIT = 12
 
@@ -496,7 +496,7 @@ def _of_flags(words: list[str], at: Location) -> Iterator[Evidence]:
         if not equals:
             value = following if not following.startswith("-") else "true"
         given[name.replace("-", "_")] = value
-    yield from _of_parameters(given, lambda name: at, (*_TRAINING, *_ENGINES))
+    yield from _of_parameters(given, lambda name: at, (*TRAINING, *_ENGINES))
 
 
 def _of_config(file: ConfigFile) -> Iterator[Evidence]:
@@ -568,7 +568,7 @@ def _training(
         for framework in PRECEDENCE:
             if framework in named:
                 return framework
-    candidates = [framework for framework in _TRAINING if framework in strong]
+    candidates = [framework for framework in TRAINING if framework in strong]
     if candidates:
         return _dominant(candidates, found)
     if trains:  # an engine beside a training loop serves that loop

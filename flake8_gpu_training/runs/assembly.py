@@ -959,7 +959,19 @@ def with_profile(run: Run) -> Run:
     framework = framework_of(run.framework)
     if framework.loaded is not None:
         run = dataclasses.replace(run, model=framework.loaded(run.model))
-    return dataclasses.replace(run, profile=framework.profile(run))
+    profile = {name: _single(name, one) for name, one in framework.profile(run).items()}
+    return dataclasses.replace(run, profile=profile)
+
+
+_OF_SEVERAL = frozenset({"dataset", "report_to", "device_map"})
+"""Practices whose value may be a list or a mapping."""
+
+
+def _single(name: str, setting: Setting) -> Setting:
+    """``setting``, not known where several values stand in place of one."""
+    if name in _OF_SEVERAL or not isinstance(setting.value, (list, dict, set)):
+        return setting
+    return dataclasses.replace(setting, value=Unknown("several values in place of one"))
 
 
 def _as_parsed(
