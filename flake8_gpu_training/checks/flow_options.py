@@ -340,8 +340,10 @@ def _rate(run: Run) -> Judgement:
     low, high = _RATES[trained]
     if low <= rate <= high:
         return on(setting)
-    said = f"{low:g} to {high:g}"
-    return off(Text(f"超出常用范围 {said}", f"beyond the usual {said}"), setting)
+    told = Text(
+        f"超出常用范围 {low:g} 至 {high:g}", f"beyond the usual {low:g} to {high:g}; test it"
+    )
+    return off(told, setting)
 
 
 @of_flow

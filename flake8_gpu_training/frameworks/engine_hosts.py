@@ -118,8 +118,6 @@ def _openrlhf(prefix: str, switches: str, model: str) -> Host:
                 "enforce_eager": False,
                 "enable_prefix_caching": False,
                 "max_model_len": _COMPUTED,
-                "max_num_seqs": _COMPUTED,
-                "max_num_batched_tokens": _COMPUTED,
             }
         ),
         source="OpenRLHF 0.9 and 0.11, cli/train_ppo_ray.py",
