@@ -16,7 +16,6 @@ import jinja2
 
 from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
 from flake8_gpu_training.facts import ProblemKind, Word, known
-from flake8_gpu_training.frameworks.engine_of import engine_of as engine_in
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -30,7 +29,7 @@ from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
 from report_builder.picture import picture
 from report_builder.recommendations import Recommendation, is_prose
-from report_builder.report import Report, title_of, title_of_run
+from report_builder.report import Report, engine_run, title_of, title_of_run
 from report_builder.run_words import RunWords
 from report_builder.scenario_releases import flags_in_release
 from report_builder.scenarios import Scenario
@@ -397,11 +396,9 @@ class _View(RunWords):
     def unstarted(self, identifier: str) -> str:
         """The sentence on an engine that the project names and no run starts; "" for others."""
         report = self.report
-        if identifier not in _ENGINES or identifier in report.engine_runs:
+        if identifier not in _ENGINES or report.primary is None:
             return ""
-        primary = report.primary
-        engine = engine_in(primary) if primary is not None else None
-        if primary is None or (engine is not None and engine.name == identifier):
+        if engine_run(identifier, report.runs, report.primary) is not None:
             return ""
         title = self.say(title_of(identifier))
         named = next((e for e in report.evidence if e.framework == identifier), None)

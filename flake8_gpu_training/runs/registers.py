@@ -29,19 +29,20 @@ def unregistered(project: Project, run: Run) -> tuple[Absent, ...]:
     if run.framework != "llamafactory":
         return ()
     path, named = _register(project, run)
-    registers = [one for one in project.files if posixpath.basename(one) == REGISTER]
-    if path is None or not registers:
+    own = _names(project, path) if path is not None else None
+    if path is None or own is None:
         return ()
-    known: set[str] = set()
-    for one in {path, *registers}:
-        names = _names(project, one)
-        if names is None:
-            return ()
-        known |= names
-    own = sorted(_names(project, path) or ())
+    known = set(own)
+    for one in project.files:
+        if posixpath.basename(one) == REGISTER:
+            names = _names(project, one)
+            if names is None:
+                return ()
+            known |= names
+    like = sorted(own)
     found = []
     for setting, name in _datasets(run):
-        near = difflib.get_close_matches(name, own, 1, _ALIKE)
+        near = difflib.get_close_matches(name, like, 1, _ALIKE)
         if name not in known and (near or named) and not _is_mentioned(project, setting, name):
             found.append(Absent(setting, near[0] if near else "", path))
     return tuple(found)
