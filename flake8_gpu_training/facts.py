@@ -371,6 +371,8 @@ class Command:
     end: Optional[Location] = None
     uncalled: bool = False
     """It stands in a function that its script never calls."""
+    lost: tuple[Word, ...] = ()
+    """Words below it that are meant for it, though the shell ends it before them."""
 
     @property
     def name(self) -> str:

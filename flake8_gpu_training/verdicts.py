@@ -11,6 +11,12 @@ from flake8_gpu_training.checks.base import Change, Check, Judgement, Priority, 
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.readings import readings_of
+
+_CUT = Text(
+    "命令被截断，该项取决于被截掉的参数",
+    "the command is cut short, and the flags that it loses decide it",
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,23 @@ class Diagnostic:
 
 def judge(run: Run, checks: Iterable[Check]) -> tuple[Verdict, ...]:
     """The verdict of every check on ``run``."""
-    return tuple(Verdict(run, check, _answer(check, run)) for check in checks)
+    readings = readings_of(run)
+    return tuple(Verdict(run, check, _read(check, run, readings)) for check in checks)
+
+
+def _read(check: Check, run: Run, readings: tuple[Run, ...]) -> Judgement:
+    is_of_mistakes = check.code.startswith("GPU0")
+    return _answer(check, run) if is_of_mistakes or not readings else _alike(check, readings)
+
+
+def _alike(check: Check, readings: Iterable[Run]) -> Judgement:
+    """The answer on which the readings of a command that is cut short agree."""
+    stands, whole = (_answer(check, reading) for reading in readings)
+    return stands if _said(stands) == _said(whole) else Judgement(Status.UNKNOWN, current=_CUT)
+
+
+def _said(judgement: Judgement) -> tuple[Status, str, float, str]:
+    return judgement.status, judgement.variant, judgement.share, judgement.better
 
 
 def _answer(check: Check, run: Run) -> Judgement:

@@ -97,6 +97,7 @@ from flake8_gpu_training.runs.python_entry import (
     switches_of,
 )
 from flake8_gpu_training.runs.reach import Reach, Writer, start_of
+from flake8_gpu_training.runs.readings import agreed, meant
 from flake8_gpu_training.runs.scheduling import Scheduler
 from flake8_gpu_training.runs.secrets import hidden, without_secrets
 from flake8_gpu_training.runs.settings import (
@@ -187,6 +188,15 @@ class Assembly:
 
     def of_launch(self, launch: Launch, origins: Origins) -> list[Run]:
         """The runs that a launch starts: none when what it starts neither trains nor serves."""
+        runs = self._of_launch(launch, origins)
+        whole = meant(launch)
+        others = self._of_launch(whole, origins) if whole is not None else []
+        if [run.framework for run in others] != [run.framework for run in runs]:
+            return runs
+        pairs = zip(runs, others)
+        return [with_profile(dataclasses.replace(run, meant=other)) for run, other in pairs]
+
+    def _of_launch(self, launch: Launch, origins: Origins) -> list[Run]:
         own = self.reach.project.read(launch.command.location.path)
         if isinstance(own, ScriptFile) and _breaks(launch.command, own):
             launch = without_values(launch)
@@ -960,7 +970,8 @@ def with_profile(run: Run) -> Run:
     if framework.loaded is not None:
         run = dataclasses.replace(run, model=framework.loaded(run.model))
     profile = {name: _single(name, one) for name, one in framework.profile(run).items()}
-    return dataclasses.replace(run, profile=profile)
+    run = dataclasses.replace(run, profile=profile)
+    return dataclasses.replace(run, profile={**profile, **agreed(run)}) if run.meant else run
 
 
 _OF_SEVERAL = frozenset({"dataset", "report_to", "device_map"})

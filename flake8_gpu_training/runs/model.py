@@ -325,6 +325,8 @@ class Run:
     handed_over: Optional[Location] = None
     """Where the model goes through code that is out of sight: it may come back sharded, cast,
     frozen or with adapters."""
+    meant: Optional[Run] = None
+    """The same run with the words that its command loses, where that is cut short."""
     primary: bool = False
     single_file: bool = False
     """Seen by flake8 alone: launcher and other files are out of sight."""

@@ -646,6 +646,8 @@ class Interpreter:
             }
             environment = {**environment, **own}
         words = tuple(field.word() for field in fields)
+        expander = self._expander(context)
+        lost = (field.word() for span in statement.lost for field in expander.fields(span))
         self.commands.append(
             Command(
                 words=words,
@@ -656,6 +658,7 @@ class Interpreter:
                 function=context.function,
                 directory=self.state.directory,
                 end=end,
+                lost=tuple(lost),
             )
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ._shell_cuts import with_lost
 from ._shell_syntax import Block, Program, Trouble
 
 MAX_BASHLEX = 64_000
@@ -25,6 +26,10 @@ _SUBSTITUTION_EDGE = re.compile(r"\$\(|\)")
 
 def parse_program(text: str) -> Program:
     """The syntax of shell text, from whichever parser understands it. Never raises."""
+    return with_lost(_parsed(text), text)
+
+
+def _parsed(text: str) -> Program:
     if not text.strip():
         return Program(Block(), "bashlex")
     # To a parser ``<your_host>`` is a redirection; spans stay those of the text.

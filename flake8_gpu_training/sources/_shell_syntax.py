@@ -61,13 +61,17 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Simple:
-    """A simple command; ``declared`` are the assignments of ``export`` and its kin."""
+    """A simple command; ``declared`` are the assignments of ``export`` and its kin.
+
+    ``lost``: the words of the lines below that are meant for it, though it ends before them.
+    """
 
     start: int
     words: tuple[Span, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     declared: tuple[Assignment, ...] = ()
     redirects: tuple[Redirect, ...] = ()
+    lost: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from typing import Callable, Optional, Union
 from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
 from . import slurm
 from ._shell_comments import comments_of
+from ._shell_cuts import BROKEN_CONTINUATION, LOST_FLAG
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
 from ._shell_syntax import Program, Simple, walk
 from ._shell_text import decoded
 from ._shell_values import Chunk, Field, Source, Variable
-
-_LOST_FLAG = re.compile(r"--\w")
-_BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
 
 
 class Library:
@@ -183,7 +181,7 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
         if redirect.body is not None
     ]
     told: set[int] = set()
-    for match in _BROKEN_CONTINUATION.finditer(text):
+    for match in BROKEN_CONTINUATION.finditer(text):
         start = text.rfind("\n", 0, match.start()) + 1
         held = any(body.start <= match.start() < body.end for body in bodies)
         if not held and not text[start : match.start()].lstrip().startswith("#"):
@@ -194,7 +192,7 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
     after_lost = False
     for word in sorted((s.words[0] for s in simple), key=lambda word: word.start):
         line = text.rfind("\n", 0, word.start) + 1
-        goes_on, after_lost = after_lost, _LOST_FLAG.match(text, word.start) is not None
+        goes_on, after_lost = after_lost, LOST_FLAG.match(text, word.start) is not None
         if after_lost and not goes_on and line not in told:  # one cause is told once
             shown = text[word.start : word.end].splitlines()[0][:40]
             message = f"{shown} is no part of the command before it"
