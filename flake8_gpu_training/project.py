@@ -8,9 +8,11 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Optional, Union
 
+from flake8_gpu_training.containers import Shown, led_back, shown_by
 from flake8_gpu_training.facts import (
     ConfigFile,
     GitConfig,
@@ -50,6 +52,12 @@ SCRIPT_KINDS = frozenset({FileKind.SHELL, FileKind.MAKEFILE, FileKind.DOCKERFILE
 CONFIG_KINDS = frozenset({FileKind.YAML, FileKind.JSON, FileKind.TOML})
 PYTHON_KINDS = frozenset({FileKind.PYTHON, FileKind.NOTEBOOK})
 
+_SHELL = frozenset({FileKind.SHELL})
+_TELLS_OF_CONTAINERS = re.compile(
+    r"(?i)(?:.*/)?(?:(?:docker-)?compose[\w.-]*\.ya?ml|readme[\w.-]*\.md)"
+)
+MAX_TOLD = 200_000
+"""Bytes of a file that may tell what containers hold."""
 MAX_FILES = 200_000
 NOT_THERE = "not a file of the project"
 ROOT_MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt")
@@ -421,7 +429,8 @@ class Project:
         if not path or "\0" in path or "\n" in path or path.startswith("~"):
             return None
         if posixpath.isabs(path):
-            return self._within(posixpath.relpath(path, self.root.as_posix()))
+            within = self._within(posixpath.relpath(path, self.root.as_posix()))
+            return within or led_back(posixpath.normpath(path), self._shown, self._is_walked)
         if posixpath.isabs(directory):
             return self.find(posixpath.join(directory, path))
         folder = posixpath.dirname(relative_to)
@@ -430,6 +439,20 @@ class Project:
             if found is not None or not folder:
                 return found
             folder = posixpath.dirname(folder)
+
+    @cached_property
+    def _shown(self) -> tuple[Shown, ...]:
+        """Which of the project's folders its containers hold, as its files say."""
+        found: list[Shown] = []
+        for path, kind in self._found.items():
+            is_dockerfile = kind is FileKind.DOCKERFILE
+            if is_dockerfile or kind in SCRIPT_KINDS or _TELLS_OF_CONTAINERS.fullmatch(path):
+                text = (self.content(path, MAX_TOLD) or b"").decode("utf-8", "replace")
+                found += shown_by(path, text, is_dockerfile)
+        return tuple(found)
+
+    def _is_walked(self, path: str) -> bool:
+        return path in self._found
 
     def _within(self, path: str) -> Optional[str]:
         """Normalised ``path`` when it is a regular file inside the root."""
@@ -520,9 +543,17 @@ class Project:
     def _shell_script(self, name: str, path: str, directory: str) -> Optional[str]:
         """A shell script, or a file that a script may source or hand on: ``.env``."""
         found = self.find(name, path, directory)
+        if found is None and posixpath.isabs(name):
+            found = self._with_end(name)
         if found is None or self.kind(found) not in (FileKind.SHELL, FileKind.OTHER):
             return None
         return found
+
+    def _with_end(self, name: str) -> Optional[str]:
+        """The one shell script of the project whose last two parts are those of ``name``."""
+        end = "/".join(posixpath.normpath(name).split("/")[-2:])
+        same = [path for path in self._of(_SHELL) if f"/{path}".endswith(f"/{end}")]
+        return same[0] if len(same) == 1 else None
 
     def _content(self, path: str) -> Optional[bytes]:
         data = self._bytes(path, FileKind.SHELL)

@@ -12,7 +12,7 @@ LINTER = ROOT / "flake8_gpu_training"
 LAYERS = [
     ["language", "facts", "collector", "garbage", "__init__"],
     ["sources"],
-    ["project", "_gpus", "hardware"],
+    ["containers", "project", "_gpus", "hardware"],
     ["runs.model", "runs.__init__"],
     ["models", "_shapes", "_sizes"],
     ["frameworks"],

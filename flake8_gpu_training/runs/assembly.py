@@ -239,9 +239,7 @@ class Assembly:
     def _of_recipe(self, launch: Launch) -> Optional[Launch]:
         """A launch of a LLaMA-Factory beside the project, told by the recipe that it is given."""
         words = launch.arguments
-        if not words or not known(words[0].value):
-            return None
-        document = self.reach.document(words[0].text, launch.command)
+        document = self.reach.whichever(words[0].value, launch.command) if words else None
         recognised = recognise(document) if document is not None else None
         is_ours = recognised is not None and recognised.framework == "llamafactory"
         return of_recipe(launch) if is_ours else None
@@ -878,7 +876,7 @@ class Assembly:
             return None
         command = launch.command if launch is not None else None
         near = named.location.path if named.location is not None else ""
-        document = self.reach.named(named.value, command, origins.writer, near)
+        document = self.reach.whichever(named.value, command, origins.writer, near)
         return document if document is not None and is_accelerate(document) else None
 
     def _deepspeed(
