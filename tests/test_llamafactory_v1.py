@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
-from audit_cases import NA, OFF, ON, UNKNOWN
+from audit_cases import ADVISED, NA, OFF, ON, PARTLY
 from audits_support import audit_named, items_of
 from checks_support import runs_of
 
@@ -59,7 +59,8 @@ def items(run: Run) -> dict[str, ScoredItem]:
         ("optim_config:\n  name: muon\n", {"optimizer": "muon"}),
         ("batching_strategy: padding_free\n", {"padding_free": True, "packing": False}),
         ("batching_strategy: dynamic_batching\n", {"padding_free": False, "packing": None}),
-        ("global_batch_size: 32\n", {"gradient_accumulation_steps": None}),
+        ("global_batch_size: 32\n", {"gradient_accumulation_steps": 2}),
+        ("global_batch_size: 32\ncp_size: 2\n", {"gradient_accumulation_steps": None}),
         ("cp_size: 2\n", {"sequence_parallel": 2}),
         ("", {"micro_batch_size": 2, "max_length": 4096, "gradient_accumulation_steps": 1}),
         ("", {"attention": "sdpa", "gradient_checkpointing": True, "algorithm": "sft"}),
@@ -113,7 +114,7 @@ def test_deepspeeds_file_is_read(tmp_path: Path) -> None:
         (FSDP2, "fsdp", ON),
         (FSDP2, "megatron-core", NA),
         (FSDP2, "preprocessing-batch-size", NA),
-        (FSDP2, "train-on-prompt-off", UNKNOWN),
+        (FSDP2, "train-on-prompt-off", ON),
         (FSDP2, "unsloth", NA),
         (FSDP2, "dora", NA),
         (LORA, "lora", ON),
@@ -127,6 +128,26 @@ def test_deepspeeds_file_is_read(tmp_path: Path) -> None:
         ("optim_config:\n  name: muon\n", "galore", NA),
         ("", "muon", OFF),
         ("kernel_config:\n  name: liger_kernel\n", "liger-kernel", ON),
+        ("", "liger-kernel", OFF),
+        ("", "fp8", NA),
+        ("", "ray", NA),
+        ("", "fused-adam", NA),
+        ("", "auto", NA),
+        ("", "sdpa", PARTLY),
+        (f"{FSDP2}max_steps: 5\n", "sdpa", ON),
+        (FSDP2, "bf16", ON),
+        (FSDP2, "fp16", NA),
+        (FSDP2, "pure-bf16", NA),
+        ("", "streaming", OFF),
+        ("", "packing", NA),
+        ("", "neat-packing", ADVISED),
+        ("micro_batch_size: 1\n", "neat-packing", OFF),
+        ("max_steps: 5\n", "neat-packing", OFF),
+        ("batching_strategy: dynamic_batching\n", "neat-packing", OFF),
+        ("max_steps: 5\n", "gradient-accumulation", OFF),
+        ("kernel_config:\n  name: auto\n", "v1-kernels", NA),
+        ("kernel_config:\n  name: auto, flash-linear-attention\n", "v1-kernels", ON),
+        ("kernel_config:\n  name: cuda_fused_moe\n", "v1-kernels", ON),
     ],
 )
 def test_items_of_the_audit(recipe: str, item: str, status: Status, tmp_path: Path) -> None:
@@ -140,16 +161,34 @@ def test_the_first_route_is_judged_as_before(switch: Optional[str], tmp_path: Pa
     found = items(run)
     is_new = switch is None
     assert (found["pissa"].status is NA) is is_new
-    assert (found["train-on-prompt-off"].status is ON) is not is_new
+    assert (found["preprocessing-batch-size"].status is ON) is not is_new
     assert run.value("tuning") == ("full" if is_new else "lora")
 
 
 def test_nothing_is_advised_in_arguments_that_it_refuses(tmp_path: Path) -> None:
     run = run_of(tmp_path, FSDP2)
     found = diagnostics(judge(run, all_checks()))
-    assert {one.code for one in found} <= {"GPU301", "GPU804"}
+    assert {one.code for one in found} <= {"GPU301", "GPU507", "GPU804"}
     for one in found:
         assert one.change is None or "flash_attn" in one.change.text
+    (padded,) = (one for one in found if one.code == "GPU507")
+    assert padded.change is not None
+    assert "batching_strategy: padding_free" in padded.change.text
+
+
+@pytest.mark.parametrize(
+    ("model", "status"),
+    [("Qwen/Qwen3-4B", ON), ("Qwen/Qwen3.5-9B", ON), ("Qwen/Qwen2.5-7B", NA), ("a/Qwen3-VL-8B", NA)],
+)
+def test_liger_of_the_route_knows_few_models(model: str, status: Status, tmp_path: Path) -> None:
+    recipe = f"model: {model}\nkernel_config:\n  name: liger_kernel\n"
+    assert items(run_of(tmp_path, recipe))["liger-kernel"].status is status
+
+
+def test_what_merges_adapters_does_not_train(tmp_path: Path) -> None:
+    run = run_of(tmp_path, f"{LORA}  adapter_name_or_path: a\n  export_dir: b\n", word="merge")
+    assert run.framework == "llamafactory"
+    assert items(run)["lora"].current.en == "this job does not train"
 
 
 @pytest.mark.parametrize(

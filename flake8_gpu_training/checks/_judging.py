@@ -37,7 +37,7 @@ Judge = Callable[[Run], Judgement]
 
 _NO_TRAINING = Text("该任务不做训练", "this job does not train")
 _TPU = Text("在 TPU 上训练", "it trains on TPUs")
-_TRIAL = Text("试运行（步数很少或在 CPU 上）", "a trial run (a few steps, or on the CPU)")
+TRIAL = Text("试运行（步数很少或在 CPU 上）", "a trial run (a few steps, or on the CPU)")
 _ALONE = Text(
     "仅看到单个文件，无法得知启动方式与其他配置",
     "one file seen alone: launcher and other files are out of sight",
@@ -297,7 +297,7 @@ def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], 
             if is_for_tpus(run):
                 return cannot_apply(_TPU)
             if is_trial(run):
-                return off(_TRIAL)
+                return off(TRIAL)
             if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
                 return cannot_tell(_CUT)
             if not inside and is_trainer_class(run):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Document, Setting, Unknown, known
+from flake8_gpu_training.facts import Document, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.base import Spelling
 from flake8_gpu_training.frameworks.deepspeed import practices_from_deepspeed
 from flake8_gpu_training.frameworks.reading import by_default, find, is_true, practice, unknown
@@ -49,8 +49,13 @@ _WHOLE_BATCHES = ("normal", "padding_free")
 
 def is_v1(run: Run) -> bool:
     """Whether the command line of LlamaFactory hands over to ``llamafactory.v1`` (cli.py)."""
+    if run.framework != "llamafactory":
+        return False
     switch = run.environment.get("USE_V1")
-    return run.framework == "llamafactory" and switch is not None and _is_set(switch)
+    if switch is None and run.command is None:
+        # A recipe that no command names: the first route has no such arguments.
+        return "train_dataset" in run.settings and "model" in run.settings
+    return switch is not None and _is_set(switch)
 
 
 def _is_set(switch: Setting) -> bool:
@@ -74,6 +79,14 @@ def part_of(run: Run, config: str, name: str, default: Any = None) -> Optional[S
     return None if values is None else practice(name, Unknown("not a literal"), whole)
 
 
+def kernels_of(run: Run) -> tuple[str, ...]:
+    """The kernels that ``kernel_config`` lists: by its name, or by the ``include_kernels`` that
+    stand for ``auto`` up to 0.9.5 and are parts of a kernel after it."""
+    named = [part_of(run, "kernel_config", key) for key in ("name", "include_kernels")]
+    texts = [one.value for one in named if one is not None and isinstance(one.value, str)]
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
+
+
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
@@ -91,10 +104,13 @@ def derive(run: Run) -> dict[str, Setting]:
     reason = f"{_TRAINER}: use_reentrant False"
     found.update(by_default(run, "reentrant_checkpointing", False, reason))
     found.update(by_default(run, "pin_memory", True, f"{_SOURCE}/core/utils/batching.py"))
+    streamed = f"{_SOURCE}/core/data_engine.py: streaming False"
+    found.update(by_default(run, "streaming", False, streamed))
     kernels = part_of(run, "kernel_config", "name")
     if kernels is not None:
-        named = known(kernels.value) and "liger_kernel" in str(kernels.value)
-        found["liger_kernel"] = practice("liger_kernel", named, kernels)
+        named: Any = "liger_kernel" in kernels_of(run)
+        value = named if known(kernels.value) else kernels.value
+        found["liger_kernel"] = practice("liger_kernel", value, kernels)
     else:
         found.update(by_default(run, "liger_kernel", False, f"{_ENGINE}: no kernel_config"))
     words = [word.text for word in run.command.words] if run.command is not None else []
@@ -176,6 +192,8 @@ def _of_deepspeed(document: Document, named: Setting) -> dict[str, Setting]:
     for kind in ("bf16", "fp16"):
         node = document.get(f"{kind}.enabled")
         found[kind] = str(node.value).lower() if node is not None else "auto"
+        if node is not None and kind == "bf16":
+            named = Setting("bf16.enabled", node.value, node.location, Origin.FILE)
     if found["bf16"] == "true" or (found["bf16"], found["fp16"]) == ("auto", "auto"):
         return {"precision": practice("precision", "bf16", named)}
     return {"precision": unknown("precision", "DeepSpeed's file turns mixed precision off")}
@@ -197,15 +215,24 @@ def _batches(run: Run) -> dict[str, Setting]:
         note = f"{_SOURCE}/core/utils/batching.py: one micro-batch without global_batch_size"
         found.update(by_default(run, "gradient_accumulation_steps", 1, note))
     else:
-        reason = "global_batch_size is divided by the ranks"
-        found["gradient_accumulation_steps"] = unknown(
-            "gradient_accumulation_steps", reason, at=whole.location
-        )
+        found["gradient_accumulation_steps"] = _divided(run, whole)
     size = find(run, "cp_size")
     parallel = practice("sequence_parallel", 1, None, f"{_TRAINING}: cp_size 1")
     if size is not None:
         parallel = practice("sequence_parallel", size.value, size)
     return {**found, "sequence_parallel": parallel}
+
+
+def _divided(run: Run, whole: Setting) -> Setting:
+    """The micro-batches of a step: ``global_batch_size`` divided by those of all ranks."""
+    name = "gradient_accumulation_steps"
+    each, ranks = find(run, "micro_batch_size"), run.launcher.world_size
+    micro = 1 if each is None else each.value
+    if find(run, "cp_size") is None and isinstance(ranks, int) and isinstance(micro, int):
+        total = whole.value
+        if isinstance(total, int) and micro > 0 and ranks > 0 and total >= micro * ranks:
+            return practice(name, total // (micro * ranks), whole)
+    return unknown(name, "global_batch_size is divided by the ranks", at=whole.location)
 
 
 def _optimizer(run: Run) -> dict[str, Setting]:

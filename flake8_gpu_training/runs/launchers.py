@@ -127,6 +127,7 @@ _LLAMAFACTORY = Tool(
         "webchat": _SERVE,
         "eval": _INFER,
         "export": _OTHER,
+        "merge": _OTHER,  # with USE_V1 only
     },
 )
 _FLOW_FACTORY = Tool("flow_factory", {"train": _TRAIN}, "train")
