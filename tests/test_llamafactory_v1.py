@@ -12,7 +12,7 @@ from checks_support import runs_of
 
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.verdicts import diagnostics, judge
 from report_builder.scoring import ScoredItem, score
 
@@ -215,3 +215,28 @@ def test_reasons_are_those_of_the_route_and_of_the_tuning(tmp_path: Path) -> Non
     found = items(run_of(tmp_path, "peft_config:\n  name: freeze\n"))
     assert found["oft"].current.en == "the v1 route does not have it"
     assert found["qlora"].current.en == "freeze tuning trains weights of the base model"
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe", "tuning", "algorithm"),
+    [
+        ("full.yaml", PLAIN + FSDP2, "full", "sft"),
+        ("lora.yaml", PLAIN + LORA, "lora", "sft"),
+        ("lora_dpo.yaml", PLAIN + LORA, "lora", None),
+        ("other.yaml", PLAIN, None, None),
+    ],
+)
+def test_recipes_that_no_command_names_are_runs(
+    name: str, recipe: str, tuning: Optional[str], algorithm: Optional[str], tmp_path: Path
+) -> None:
+    found = runs_of(tmp_path, {name: recipe})
+    assert [run.value("tuning") for run in found] == ([tuning] if tuning is not None else [])
+    assert [run.value("algorithm") for run in found] == ([algorithm] if tuning is not None else [])
+
+
+def test_recipes_of_chats_are_runs_that_generate(tmp_path: Path) -> None:
+    recipe = "model_name_or_path: a/b\ntemplate: qwen3\ninfer_backend: huggingface\n"
+    (run,) = runs_of(tmp_path, {"chat.yaml": recipe, "merge.yaml": recipe[:40]})
+    assert (run.framework, run.kind) == ("llamafactory", RunKind.INFER)
+    assert items(run)["kv-cache"].status is ON
+    assert items(run)["vllm-backend"].status is OFF

@@ -126,6 +126,8 @@ def _fused(run: Run) -> Judgement:
 
 def _prompts(run: Run) -> Judgement:
     """Loss weights of the answers alone (v1/core: rendering, 0.9.5 and 0.9.6.dev0)."""
+    if not run.practice("algorithm").known:
+        return cannot_tell(run.practice("algorithm"))
     if algorithm(run) != "sft":
         return cannot_apply(Text("仅用于 SFT", "for supervised tuning only"))
     return by_itself(
@@ -201,8 +203,9 @@ def _unpadded(run: Run) -> Judgement:
         return on(free, "padding_free")
     if not free.known:
         return cannot_tell(free)
-    how = algorithm(run)
-    if how != "sft":
+    if not run.practice("algorithm").known:
+        return cannot_tell(run.practice("algorithm"))
+    if algorithm(run) != "sft":
         return off(Text("偏好训练中可选", "optional where answers are compared"))
     if run.value("packing") is not False:
         return off(

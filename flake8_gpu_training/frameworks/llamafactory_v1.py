@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -113,11 +114,24 @@ def derive(run: Run) -> dict[str, Setting]:
         found["liger_kernel"] = practice("liger_kernel", value, kernels)
     else:
         found.update(by_default(run, "liger_kernel", False, f"{_ENGINE}: no kernel_config"))
-    words = [word.text for word in run.command.words] if run.command is not None else []
-    stage = next((_ALGORITHMS[word] for word in words if word in _ALGORITHMS), None)
+    stage = _stage(run)
     if stage is not None:
         found.update(by_default(run, "algorithm", stage, f"{_SOURCE}/launcher.py"))
     return found
+
+
+_OF_PAIRS = re.compile(r"(?i)(?:^|[/_.-])(?:dpo|orpo|simpo|rm|reward|pref|pair)(?:[/_.-]|$)")
+
+
+def _stage(run: Run) -> Optional[str]:
+    """The stage is the word after the command; it is ``sft`` where a recipe is all that is
+    given (v1/launcher.py, main), which may be of pairs by its name."""
+    if run.command is not None:
+        words = [word.text for word in run.command.words]
+        return next((_ALGORITHMS[word] for word in words if word in _ALGORITHMS), None)
+    data = find(run, "train_dataset")
+    named = f"{run.location.path} {data.value if data is not None else ''}"
+    return None if _OF_PAIRS.search(named) or find(run, "pref_loss") is not None else "sft"
 
 
 def _sharding(run: Run) -> dict[str, Setting]:

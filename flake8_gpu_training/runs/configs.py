@@ -9,6 +9,12 @@ from flake8_gpu_training.facts import ConfigFile, Document
 from flake8_gpu_training.runs.model import RunKind
 
 _LLAMAFACTORY_STAGES = frozenset({"pt", "sft", "rm", "ppo", "dpo", "kto"})
+# Arguments of its second route (llamafactory 0.9.5, v1/config), and of its chats.
+_LLAMAFACTORY_V1 = frozenset({"model", "train_dataset"})
+_LLAMAFACTORY_PLUGINS = frozenset(
+    {"dist_config", "kernel_config", "peft_config", "quant_config", "init_config", "optim_config"}
+)
+_LLAMAFACTORY_CHAT = frozenset({"model_name_or_path", "template", "infer_backend"})
 _SWIFT_MARKS = frozenset({"tuner_type", "train_type", "sft_type", "rlhf_type"})
 _SWIFT_MEGATRON = frozenset(
     {"micro_batch_size", "tensor_model_parallel_size", "expert_model_parallel_size", "mcore_model"}
@@ -55,6 +61,10 @@ def recognise(document: Document) -> Optional[Recognised]:
     if _scalar(document, "stage") in _LLAMAFACTORY_STAGES and "finetuning_type" in keys:
         kind = RunKind.TRAIN if _is_true(document, "do_train") else RunKind.INFER
         return Recognised("llamafactory", "llamafactory", "train", kind)
+    if keys >= _LLAMAFACTORY_V1 and keys & _LLAMAFACTORY_PLUGINS:
+        return Recognised("llamafactory", "llamafactory", "train")
+    if keys >= _LLAMAFACTORY_CHAT and not keys & _TRAINER_MARKS:
+        return Recognised("llamafactory", "llamafactory", "chat", RunKind.INFER)
     if _is_flow_factory(document):
         return Recognised("flow_factory", "flow_factory", "train")
     if "model" in keys and keys & _SWIFT_MARKS and _is_plain(document, "model"):

@@ -211,7 +211,7 @@ class _Finder:
         """
         if recognised.framework != "llamafactory":
             return False
-        if document.get("model_name_or_path") is None:
+        if document.get("model_name_or_path") is None and document.get("model") is None:
             return True
         name = posixpath.basename(document.path).encode()
         return any(name in content for content in self._readers_of_yaml)
