@@ -155,7 +155,7 @@ def _asks_for_change(judgement: Judgement) -> bool:
     """Whether it says what to write where; a remark that follows from another does not."""
     if judgement.findings:
         return True
-    return judgement.status in (Status.PARTIAL, Status.RECOMMENDED) and bool(judgement.change)
+    return judgement.to_gain and bool(judgement.change)
 
 
 def _recommendation(verdict: Verdict) -> Recommendation:

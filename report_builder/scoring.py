@@ -163,7 +163,7 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
     if item.fault:
         status = Status.RECOMMENDED
     share = {Status.ENABLED: 1.0, Status.PARTIAL: judgement.share}.get(status, 0.0)
-    to_gain = status in (Status.PARTIAL, Status.RECOMMENDED)
+    to_gain = status in (Status.PARTIAL, Status.RECOMMENDED) and not judgement.needs_code
     advised = to_gain and (not judgement.better or item.matches(judgement.better))
     told = status is judgement.status or status is Status.RECOMMENDED
     return ScoredItem(
@@ -179,8 +179,13 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         excluded or (judgement.current if told else _instead(item, judgement, status)),
         judgement.action if advised else Text("", ""),
         _places(judgement) if advised else (),
-        judgement.change if status is Status.DISABLED is judgement.status else None,
+        judgement.change if _is_code(judgement, status) else None,
     )
+
+
+def _is_code(judgement: Judgement, status: Status) -> bool:
+    """Whether the change is one of the framework's code."""
+    return status is judgement.status and (judgement.needs_code or status is Status.DISABLED)
 
 
 def _instead(item: Item, judgement: Judgement, status: Status) -> Text:

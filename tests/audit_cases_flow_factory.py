@@ -20,6 +20,9 @@ SD3 = {
     "model.model_type": "sd3-5",
     "model.model_name_or_path": "stabilityai/stable-diffusion-3.5-medium",
 }
+LTX2 = {"model.model_type": "ltx2_t2av", "model.model_name_or_path": "Lightricks/LTX-2"}
+OWN_MODEL = {"model.model_type": "bagel", "model.model_name_or_path": "mine/unnamed"}
+"""A model that only a fork has an adapter for."""
 FULL = {"model.finetune_type": "full"}
 ONE = {"num_processes": 1}
 ODE = {"scheduler.dynamics_type": "ODE"}
@@ -205,7 +208,9 @@ CASES: tuple[Case, ...] = (
     Case("flash", ON),
     Case("flash", ON, {"model.attn_backend": "flash_hub"}),
     Case("flash", PARTLY, directives=(H100,), writes="_flash_3_hub"),
-    Case("flash", OFF, {"model.attn_backend": "sage"}),
+    Case("flash", OFF, {"model.attn_backend": "_native_cudnn"}, directives=(V100,)),
+    Case("flash", NA, {**SD3, "model.attn_backend": "flash"}),
+    Case("flash", NA, {**LTX2, "model.attn_backend": None}),
     Case("flash", ADVISED, {"model.attn_backend": None}),
     Case("flash-3", ON, {"model.attn_backend": "_flash_3_hub"}, directives=(H100,)),
     Case(
@@ -215,12 +220,18 @@ CASES: tuple[Case, ...] = (
     Case("flash-3", ADVISED, directives=(H100,)),
     Case("varlen", ON, {"model.attn_backend": "_flash_3_varlen_hub"}),
     Case("varlen", OFF),
-    Case("sage", ON, {"model.attn_backend": "sage"}),
-    Case("sage", OFF),
+    Case("sage", NA, {"model.attn_backend": "sage"}),
+    Case("sage", NA),
+    Case("xformers", NA, {**SD3, "model.attn_backend": "xformers"}),
     Case("xformers", ON, {"model.attn_backend": "xformers"}),
     Case("xformers", OFF),
     Case("default-sdpa", ON, {"model.attn_backend": None}, directives=(V100,)),
-    Case("default-sdpa", ON, {**SD3, "model.attn_backend": None}),
+    Case("default-sdpa", ON, {**SD3, "model.attn_backend": None}, shows="diffusers 0.36.0"),
+    Case("default-sdpa", ON, {**SD3, "model.attn_backend": "flash"}),
+    Case("default-sdpa", ON, {**LTX2, "model.attn_backend": None}),
+    Case("default-sdpa", ADVISED, {"model.attn_backend": "sage"}, writes="attn_backend: native"),
+    Case("default-sdpa", UNKNOWN, {**OWN_MODEL, "model.attn_backend": None}),
+    Case("flash", ON, OWN_MODEL),
     Case("default-sdpa", PARTLY, {"model.attn_backend": None}, writes="attn_backend: flash"),
     Case("default-sdpa", PARTLY, {"model.attn_backend": "native"}),
     Case("default-sdpa", OFF),
@@ -231,8 +242,15 @@ CASES: tuple[Case, ...] = (
     # F optimizer
     Case("learning-rate", ON, {"train.learning_rate": 3e-4}),
     Case("learning-rate", ON, shows="1e-05"),
-    Case("learning-rate", OFF, {**FULL, "train.learning_rate": 1e-4}),
-    Case("learning-rate", OFF, {"train.learning_rate": 1e-2}),
+    Case("learning-rate", ON, {**FULL, "train.learning_rate": 1e-5}),
+    Case(
+        "learning-rate",
+        PARTLY,
+        {**FULL, "train.learning_rate": 1e-4},
+        writes="learning_rate: 1.0e-05",
+    ),
+    Case("learning-rate", PARTLY, {"train.learning_rate": 1e-2}, writes="learning_rate: 0.0003"),
+    Case("learning-rate", PARTLY, {"train.learning_rate": 1e-7}, writes="learning_rate: 1.0e-06"),
     Case("adam-parameters", ON),
     Case("gradient-clipping", ON, {"train.max_grad_norm": 0.5}),
     Case("gradient-clipping", ON),
@@ -335,21 +353,32 @@ CASES: tuple[Case, ...] = (
         ON,
         files={"acc.yaml": accelerate("MULTI_GPU", "dynamo_config:\n  dynamo_backend: INDUCTOR\n")},
     ),
-    Case("torch-compile", OFF, writes="compile_repeated_blocks"),
+    Case("torch-compile", OFF),
+    Case("torch-compile", OFF, ONE),
     Case("torch-compile", NA, before=NPU),
     Case("fused-adam", OFF, writes="fused=True"),
     Case("fused-adam", NA, files=zero(2, "  offload_optimizer_device: cpu\n")),
     Case("adam-8bit", OFF, FULL, writes="AdamW8bit"),
-    Case("adam-8bit", NA),
+    Case("adam-8bit", OFF),
+    Case(
+        "adam-8bit",
+        NA,
+        FULL,
+        zero(2, "  offload_optimizer_device: cpu\n"),
+    ),
     Case("liger-kernel", OFF, writes="LigerRMSNorm"),
     Case("liger-kernel", NA, before=NPU),
     Case("qlora", OFF, writes="load_in_4bit"),
     Case("qlora", NA, FULL),
     Case("lr-scheduler", OFF, writes="get_scheduler"),
     Case("no-sync", ON),
+    Case("no-sync", ON, files=zero(1)),
+    Case("no-sync", ON, files=fsdp(2)),
+    Case("no-sync", ON, files=fsdp(1)),
     Case("no-sync", NA, files=zero(2)),
+    Case("no-sync", NA, files=zero(3)),
     Case("no-sync", NA, ONE),
-    Case("dataloader-tuning", OFF, writes="persistent_workers"),
+    Case("dataloader-tuning", PARTLY, writes="persistent_workers"),
     Case("dataloader-tuning", NA, {"data.dataloader_num_workers": 0}),
     Case("nccl-environment", ON, OF_TWO_NODES, TWO_NODES, "NCCL_SOCKET_IFNAME=eth0 "),
     Case("nccl-environment", ADVISED, OF_TWO_NODES, TWO_NODES),
@@ -386,7 +415,7 @@ NEVER_ADVISED: Mapping[str, str] = {
     **dict.fromkeys(
         """
         master-weight-dtype inference-dtype gradient-accumulation lora-alpha target-modules
-        zero2-offload multi-node num-processes learning-rate adam-parameters gradient-clipping
+        zero2-offload multi-node num-processes adam-parameters gradient-clipping
         epochs
         preprocessing-batch-size sampler-strategy preprocess-parallelism multi-source
         reward-batch-size reward-device reward-routing advantage-type ema-decay
@@ -397,7 +426,6 @@ NEVER_ADVISED: Mapping[str, str] = {
     **dict.fromkeys(
         """
         lr-scheduler-gap torch-compile fused-adam adam-8bit liger-kernel qlora lr-scheduler
-        dataloader-tuning
         """.split(),  # noqa: SIM905
         _BY_CODE,
     ),
@@ -415,6 +443,7 @@ ALWAYS_APPLIES = frozenset(
     sampler-strategy reward-batch-size ema-decay dynamics-type lr-scheduler
     """.split()  # noqa: SIM905
 )
+NEVER_ON = {"sage": "its kernels have no backward pass"}
 NEVER_OFF: Mapping[str, str] = {
     "num-processes": "without a number a process is started for each GPU",
     "target-modules": "all layers are trained unless some are named",
@@ -424,6 +453,7 @@ NEVER_OFF: Mapping[str, str] = {
     "ema-device": "it has a default",
     "ema-schedule": "it has a default",
     "no-sync": "accumulate() does it wherever it applies",
+    "sage": "it cannot apply",
 }
 BY_CHECKOUT = frozenset(
     """

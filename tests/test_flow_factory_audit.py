@@ -17,6 +17,7 @@ from audit_cases_flow_factory import (
     FULL,
     NEVER_ADVISED,
     NEVER_OFF,
+    NEVER_ON,
     ONE,
     WAN,
     Case,
@@ -161,10 +162,28 @@ def test_what_a_changed_trainer_does_is_on(name: str, tmp_path: Path) -> None:
     assert items_of(judge(run, all_checks()))[name].status is ON
 
 
+@pytest.mark.parametrize(
+    ("processes", "said"),
+    [(8, "dynamo_config: {dynamo_backend: INDUCTOR}"), (1, "ACCELERATE_DYNAMO_BACKEND=INDUCTOR")],
+)
+def test_what_compiles_is_accelerate(processes: int, said: str, tmp_path: Path) -> None:
+    run = run_of(tmp_path, by_script(Case("", ON, {"num_processes": processes})))
+    assert said in items_of(judge(run, all_checks()))["torch-compile"].current.en
+
+
+def test_half_of_a_practice_that_takes_code_is_not_to_be_gained(tmp_path: Path) -> None:
+    item = items_of(judge(run_of(tmp_path, by_script(Case("", ON))), all_checks()))[
+        "dataloader-tuning"
+    ]
+    assert (item.status, item.points, item.lost) == (PARTLY, 0.25, 0.0)
+    assert item.change is not None
+    assert "persistent_workers=True" in item.change.text
+
+
 @pytest.mark.parametrize("name", ITEMS)
 def test_every_item_is_on_advised_and_inapplicable(name: str) -> None:
     found = {case.status for case in CASES if case.item == name}
-    assert ON in found or name in BY_CHECKOUT
+    assert ON in found or name in BY_CHECKOUT or name in NEVER_ON
     assert (NA in found) is (name not in ALWAYS_APPLIES)
     if name not in NEVER_ADVISED:
         assert found & {Status.RECOMMENDED, PARTLY}
@@ -196,9 +215,9 @@ def test_adapters_that_leave_nothing_to_gain(front: Front, tmp_path: Path) -> No
         "G": 4.5,  # workers, batch, sampler and cache 1 each, a node .5
         "H": 3,  # batch, device, type and evaluation .5 each, GDPO 1
         "I": 3,  # average 1, interval, device and schedule .5 each, SDE .5
-        "J": 0,
+        "J": 0.25,  # pinned memory and workers, half of the loader's tuning
     }
-    assert (scored.score, scored.maximum, scored.attainment) == (34, 49, 1.0)
+    assert (scored.score, scored.maximum, scored.attainment) == (34.25, 49, 1.0)
 
 
 def test_full_tuning_of_videos_that_lacks_some(tmp_path: Path) -> None:
@@ -225,10 +244,10 @@ def test_full_tuning_of_videos_that_lacks_some(tmp_path: Path) -> None:
         "G": 3.5,  # no cache
         "H": 2.5,
         "I": 3.5,  # the shift is that of 720P
-        "J": 0,
+        "J": 0.75,  # no sync while accumulating, half of the loader's tuning
     }
     # To be gained: checkpointing and samples 1.5 each, attention 2, cache 1, shift .5.
-    assert (scored.earned, scored.lost, scored.attainment) == (26.5, 6.5, 0.8)
+    assert (scored.earned, scored.lost, scored.attainment) == (27.25, 6.5, 0.81)
 
 
 def test_a_bare_preference_run_on_one_gpu(tmp_path: Path) -> None:

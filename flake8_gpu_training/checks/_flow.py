@@ -16,6 +16,7 @@ from flake8_gpu_training.checks._judging import (
     by_code,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
@@ -24,6 +25,7 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
     architecture,
+    gpus,
     has_flash_kernel,
     is_cuda,
     text,
@@ -44,7 +46,7 @@ LOADER = "Flow-Factory 0.1.0, data_utils/loader.py"
 
 _OTHER = Text("非 Flow-Factory 任务", "not a Flow-Factory run")
 NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
-FULL_TUNING = Text("全参训练，没有适配器", "all weights are trained: no adapters")
+FULL_TUNING = Text("全参微调，没有适配器", "full tuning: no adapters")
 
 
 def of_flow(judge: Judge) -> Judge:
@@ -93,6 +95,19 @@ def model_type(run: Run) -> str:
     return found.value.lower() if isinstance(found.value, str) else ""
 
 
+_MODELS = frozenset(
+    """
+    sd3-5 flux1 flux1-kontext flux2 flux2-klein qwen-image qwen-image-edit-plus z-image
+    wan2_t2v wan2_i2v wan2_v2v ltx2_t2av ltx2_i2av
+    """.split()  # noqa: SIM905
+)
+
+
+def is_of_release(kind: str) -> bool:
+    """Whether Flow-Factory itself has an adapter for the model; a fork's may do otherwise."""
+    return kind in _MODELS
+
+
 _VIDEO = ("wan", "ltx", "hunyuan", "cogvideo")
 
 
@@ -139,22 +154,24 @@ def frames(run: Run, default: Optional[float] = None) -> Optional[float]:
     return figure(run, "train.num_frames", default)
 
 
-# VAEs of 8 x 8 pixels a latent (4 frames in the video models), 2 x 2 latents a token.
-_PIXELS_A_TOKEN = 16
-_FRAMES_A_LATENT = 4
-_COARSER = ("ltx", "flux2")
+# Sides in pixels and frames of what becomes one token, by the VAE and the patches of a model.
+_USUAL = (16, 4)
+_OF_LTX2 = (32, 8)
+# Models that also see reference images, of up to 1024 x 1024 pixels each.
+_EDITING = ("flux1-kontext", "flux2", "qwen-image-edit")
 
 
 def tokens(run: Run) -> Optional[int]:
-    """Tokens that the transformer sees of one sample; None where the VAE is another."""
-    size = sides(run)
-    if size is None or model_type(run).startswith(_COARSER):
+    """Tokens that the transformer sees of one sample; None where that is not known."""
+    kind, size = model_type(run), sides(run)
+    if size is None or kind.startswith(_EDITING) or not is_of_release(kind):
         return None
     count = frames(run, 1) if makes_video(run) else 1
     if count is None:
         return None
-    latents = (count - 1) // _FRAMES_A_LATENT + 1
-    return int(latents * size[0] * size[1] / _PIXELS_A_TOKEN**2)
+    pixels, each = _OF_LTX2 if kind.startswith("ltx2") else _USUAL
+    latents = (count - 1) // each + 1
+    return int(latents * (size[0] // pixels) * (size[1] // pixels))
 
 
 def rewards(run: Run, name: str = "rewards") -> Optional[tuple[Mapping[str, Any], ...]]:
@@ -206,6 +223,10 @@ def average(run: Run) -> Judgement:
 # --- GPU203, GPU205: activations ---------------------------------------------------------------
 
 _LONG = 4096  # tokens from which activations outweigh what recomputing costs
+_RECOMPUTING = Text(
+    "可选：重计算节省激活显存，每步慢 20~30%",
+    "optional: recomputing saves the memory of activations for 20-30% of a step",
+)
 
 
 @of_flow
@@ -217,9 +238,16 @@ def recomputation(run: Run) -> Judgement:
     if setting.value is True:
         return on(setting)
     length = tokens(run)
-    if length is None or length < _LONG:
-        said = "" if length is None else f"（{length} token）"
-        return off(Text(f"样本较短{said}，可不启用", "short samples: not needed"), setting)
+    if length is None:
+        return off(_RECOMPUTING, setting)
+    if length < _LONG:
+        return off(
+            Text(
+                f"可选：样本较短（{length} token），重计算使每步慢 20~30%",
+                f"optional: short samples ({length} tokens); recomputing costs 20-30% of a step",
+            ),
+            setting,
+        )
     return advise(
         run,
         f"{length} tokens a sample keep all activations for the backward pass; recomputing them "
@@ -255,30 +283,61 @@ _KINDS = (
     ("flash_3", "flash-3"),
     ("flash", "flash"),
 )
-# Transformers that pass no mask to the attention (diffusers 0.35.2, models/transformers):
-# Diffusers' flash back ends refuse one, and SD3's own processors ignore the back end.
+# Transformers that pass no mask to the attention (diffusers 0.36.0 to 0.42.1, models/transformers).
 _UNMASKED = ("wan", "flux")
 _FLASH_3 = "_flash_3_hub"
+_DISPATCHED = "diffusers 0.36.0 to 0.42.1, attention_dispatch.py"
+_SDPA = f"attn_backend=native ({_DISPATCHED})"
+_FORWARD_ONLY = Text(
+    "SageAttention 的算子没有反向传播，不能用于训练",
+    "SageAttention's kernels have no backward pass: they cannot train",
+)
+_FIXED = Text(
+    "SD3 的注意力处理器固定使用 SDPA，attn_backend 不起作用（diffusers 0.36.0 至 0.42.1）",
+    "SD3's attention processors always call SDPA, whatever attn_backend says "
+    "(diffusers 0.36.0 to 0.42.1)",
+)
+_MASKED = Text(
+    "LTX-2 的注意力带提示词掩码，flash 后端不接受掩码",
+    "LTX-2 masks its prompts' padding, and the flash back ends refuse a mask",
+)
+_OWN_MODEL = Text(
+    "模型适配器不是 Flow-Factory 自带的，默认注意力实现未知",
+    "the model's adapter is not one of Flow-Factory's: its attention by default is not known",
+)
 
 
 @of_flow
 def attention(run: Run) -> Judgement:
     """``model.attn_backend``, which is Diffusers' native (SDPA) unless set."""
     setting = option(run, "model.attn_backend")
-    if not setting.known:
-        return cannot_tell(setting)
     if not is_cuda(run):
         return cannot_apply(NOT_CUDA)
+    kind = model_type(run)
+    if kind.startswith("sd3"):
+        answer = on(_SDPA, "default-sdpa")
+        return excluding(answer, _FIXED, "flash", "flash-3", "varlen", "sage", "xformers")
+    answer = cannot_tell(setting) if not setting.known else _backend(run, setting, kind)
+    if kind.startswith("ltx2"):
+        answer = excluding(answer, _MASKED, "flash", "flash-3")
+    return excluding(answer, _FORWARD_ONLY, "sage")
+
+
+def _backend(run: Run, setting: Setting, model: str) -> Judgement:
+    if setting.value is None and not is_of_release(model):
+        return cannot_tell(_OWN_MODEL)
     name = str(setting.value or "native").lower()
     kind = next((kind for part, kind in _KINDS if part in name.lstrip("_")), "default-sdpa")
     if "native" in name or name in ("flex", "_native_flash"):
         kind = "default-sdpa"
-    hopper = architecture(run) == "Hopper" and model_type(run).startswith(_UNMASKED)
+    if kind == "sage":
+        return _advise_native(run, setting)
+    hopper = architecture(run) == "Hopper" and model.startswith(_UNMASKED)
     if kind in ("flash", "default-sdpa") and hopper:
         return _advise_flash_3(run, setting, kind)
     if kind != "default-sdpa":
         return on(setting, kind)
-    if not has_flash_kernel(run) or not model_type(run).startswith(_UNMASKED):
+    if not has_flash_kernel(run) or not model.startswith(_UNMASKED):
         return on(setting if setting.value else _SDPA, kind)
     answer = advise(
         run,
@@ -299,7 +358,18 @@ def attention(run: Run) -> Judgement:
     return replace(answer, better="flash")
 
 
-_SDPA = "attn_backend=native (diffusers 0.35.2, attention_dispatch.py)"
+def _advise_native(run: Run, setting: Setting) -> Judgement:
+    return advise(
+        run,
+        "SageAttention's kernels have no backward pass, so that no gradient goes through the "
+        "attention; SDPA has one",
+        Text("SageAttention 没有反向传播，注意力处得不到梯度", "SageAttention cannot train"),
+        Text("设 model.attn_backend: native（SDPA）", "set model.attn_backend to native (SDPA)"),
+        parameters={"model.attn_backend": "native"},
+        variant="default-sdpa",
+        at=setting,
+        priority=Priority.HIGH,
+    )
 
 
 def _advise_flash_3(run: Run, setting: Setting, kind: str) -> Judgement:
@@ -411,9 +481,6 @@ def is_off_switch(setting: Setting) -> bool:
 
 # --- what takes a change of the code -----------------------------------------------------------
 
-_COMPILED = """\
-# src/flow_factory/trainers/abc.py, before accelerator.prepare(...)
-self.adapter.transformer.compile_repeated_blocks(dynamic=True)"""
 _FUSED = "self.optimizer = torch.optim.AdamW(parameters, ..., fused=True)"
 _LEAN = "self.optimizer = bitsandbytes.optim.AdamW8bit(parameters, ...)"
 _FOUR_BITS = """\
@@ -434,7 +501,7 @@ self.lr_scheduler = diffusers.optimization.get_scheduler(
 
 @of_flow
 def compilation(run: Run) -> Judgement:
-    """torch.compile: by Accelerate's file; no trainer calls it."""
+    """torch.compile: Accelerate compiles what it prepares, by its file or its variables."""
     setting = run.practice("torch_compile")
     if setting.known and setting.value is True:
         return on(setting)
@@ -443,7 +510,21 @@ def compilation(run: Run) -> Judgement:
         return seen(called)
     if not is_cuda(run):
         return cannot_apply(NOT_CUDA)
-    return by_code(Text("训练器不调用 torch.compile", "no trainer calls torch.compile"), _COMPILED)
+    if gpus(run) == 1:  # ff-train starts a single process without accelerate launch
+        return off(_BY_VARIABLE)
+    return off(_BY_FILE)
+
+
+_BY_FILE = Text(
+    "可选：未启用；在 config_file 的 Accelerate 文件中写 "
+    "dynamo_config: {dynamo_backend: INDUCTOR} 即可，先小规模测试",
+    "optional: off; dynamo_config: {dynamo_backend: INDUCTOR} in Accelerate's file (config_file) "
+    "turns it on: test it first",
+)
+_BY_VARIABLE = Text(
+    "可选：未启用；设环境变量 ACCELERATE_DYNAMO_BACKEND=INDUCTOR 即可，先小规模测试",
+    "optional: off; the variable ACCELERATE_DYNAMO_BACKEND=INDUCTOR turns it on: test it first",
+)
 
 
 @of_flow
@@ -466,10 +547,15 @@ def lean_optimizer(run: Run) -> Judgement:
     trained = is_lora(run)
     if trained is None:
         return cannot_tell(run.practice("tuning"))
-    if trained:
-        return cannot_apply(Text("LoRA 的优化器状态很小", "adapters have small optimizer states"))
     if text(run, "offload_optimizer") in ("cpu", "nvme"):
         return cannot_apply(Text("优化器状态已卸载", "the optimizer states are offloaded"))
+    if trained:
+        return off(
+            Text(
+                "LoRA 的优化器状态很小，无需 8 bit",
+                "adapters have small optimizer states: 8 bits would save next to nothing",
+            )
+        )
     return by_code(Text("训练器只用 AdamW", "the trainers take AdamW only"), _LEAN)
 
 

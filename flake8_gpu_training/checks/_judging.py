@@ -101,6 +101,12 @@ def by_code(lacks: Text, code: str, language: str = "python") -> Judgement:
     return replace(off(said), change=Change(language, code))
 
 
+def half(lacks: Text, code: str, language: str = "python") -> Judgement:
+    """Half on: the rest has no parameter; ``code`` is what a fork of the framework would have."""
+    said = by_code(lacks, code, language)
+    return replace(said, status=Status.PARTIAL, share=0.5, needs_code=True)
+
+
 def cannot_apply(why: Text) -> Judgement:
     """The practice cannot apply to this run."""
     return Judgement(Status.NOT_APPLICABLE, current=why)

@@ -210,6 +210,8 @@ def _full(run: Run, setting: Setting) -> Judgement:
     optional = Text("全参训练（LoRA 可选）", "all weights are trained (LoRA is optional)")
     if run.framework == "swift":
         optional = _OPTIONAL_IN_SWIFT
+    if run.framework == "flow_factory":  # trains what target_modules names, not all weights
+        optional = Text("全参微调（LoRA 可选）", "full tuning (LoRA is optional)")
     if count is None or memory is None or parameters is None:
         return off(optional, setting)
     if run.value("offload_optimizer") in ("cpu", "nvme") or _is_lean(run):

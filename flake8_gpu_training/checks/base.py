@@ -109,6 +109,7 @@ class Judgement:
     ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
     when something is to be changed). ``priority`` and ``impact`` override the check's.
     ``excluded``: variants that this run cannot take, each with the reason.
+    ``needs_code``: what is lacking takes a change of the framework's own code.
     """
 
     status: Status
@@ -123,6 +124,12 @@ class Judgement:
     impact: Optional[Impact] = None
     better: str = ""
     excluded: tuple[tuple[str, Text], ...] = ()
+    needs_code: bool = False
+
+    @property
+    def to_gain(self) -> bool:
+        """Whether the run can gain what it lacks."""
+        return self.status in (Status.PARTIAL, Status.RECOMMENDED) and not self.needs_code
 
     def excludes(self, variants: str) -> Optional[Text]:
         """Why none of ``variants`` (separated by ``|``) can be on, or None where one can."""

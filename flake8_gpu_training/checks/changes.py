@@ -235,7 +235,10 @@ def _value(kind: PlaceKind, value: Any) -> str:
         return f"'{text}'" if kind is PlaceKind.FLAGS else text
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    text = str(value)
+    if kind is PlaceKind.YAML and isinstance(value, float) and "e" in text and "." not in text:
+        return text.replace("e", ".0e")  # YAML 1.1 reads 1e-05 as text
+    return text
 
 
 def _replacement(kind: PlaceKind, setting: Setting, value: Any) -> Optional[str]:

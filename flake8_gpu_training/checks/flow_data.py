@@ -28,10 +28,10 @@ from flake8_gpu_training.checks._flow import (
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
-    by_code,
     by_itself,
     cannot_apply,
     cannot_tell,
+    half,
     off,
     on,
 )
@@ -142,12 +142,18 @@ def _loader(run: Run) -> Judgement:
     for call in calls(run, ".DataLoader"):
         if "prefetch_factor" in call.keywords and "persistent_workers" in call.keywords:
             return on(f"DataLoader(prefetch_factor, persistent_workers) in {call.location.path}")
-    if figure(run, "data.dataloader_num_workers", 16) == 0:
+    workers = option(run, "data.dataloader_num_workers", 16)
+    count = figure(run, "data.dataloader_num_workers", 16)
+    if count == 0:
         return cannot_apply(Text("没有加载进程（见 GPU501）", "no worker processes (see GPU501)"))
-    return by_code(
+    if count is None:
+        return cannot_tell(workers)
+    return half(
         Text(
-            "加载器固定 pin_memory=True，没有 persistent_workers",
-            "the loader pins memory but has no persistent_workers",
+            f"已有 pin_memory=True 与 {count:g} 个加载进程；没有 persistent_workers，"
+            "每个 epoch 都重启进程",
+            f"pin_memory=True and {count:g} workers; no persistent_workers: they start anew in "
+            "every epoch",
         ),
         "# src/flow_factory/data_utils/loader.py\n"
         "dataloader = DataLoader(..., pin_memory=True, persistent_workers=True, prefetch_factor=4)",

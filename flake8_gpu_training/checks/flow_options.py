@@ -312,23 +312,41 @@ def _processes(run: Run) -> Judgement:
     return on(setting)
 
 
+_EACH_BATCH = 2  # the ZeRO stage from which Accelerate's no_sync does nothing (accelerator.py)
+
+
 @of_flow
 def _no_sync(run: Run) -> Judgement:
-    if run.value("ddp") is True:
-        return by_itself(
-            Text("训练器使用 accelerator.accumulate", "the trainers use accelerator.accumulate")
-        )
     if gpus(run) == 1:
         return cannot_apply(ONE_GPU)
+    stage, sharded = number(run, "zero_stage"), text(run, "fsdp")
+    if stage is not None and stage >= _EACH_BATCH:
+        return cannot_apply(
+            Text(
+                f"ZeRO-{stage:g} 每个批次都归约梯度",
+                f"ZeRO-{stage:g} reduces the gradients of every batch",
+            )
+        )
+    if run.value("ddp") is True or sharded not in (None, "none") or stage == 1:
+        return by_itself(
+            Text(
+                "训练器使用 accelerator.accumulate，累积时不同步梯度",
+                "the trainers use accelerator.accumulate: no sync while accumulating",
+            )
+        )
     ddp = run.practice("ddp")
-    if not ddp.known:
-        return cannot_tell(ddp)
-    return cannot_apply(Text("仅用于 DDP", "for DDP only"))
+    return cannot_tell(ddp if stage is not None else run.practice("zero_stage"))
 
 
 # --- GPU660 to GPU664: how it learns -----------------------------------------------------------
 
 _RATES = {False: (1e-6, 1e-5), True: (1e-6, 3e-4)}
+
+
+def _plain(rate: float) -> str:
+    """As YAML takes it for a number: 1e-05 without a dot would be text."""
+    text = f"{rate:g}"
+    return text if "." in text else text.replace("e", ".0e")
 
 
 @of_flow
@@ -340,10 +358,24 @@ def _rate(run: Run) -> Judgement:
     low, high = _RATES[trained]
     if low <= rate <= high:
         return on(setting)
-    told = Text(
-        f"超出常用范围 {low:g} 至 {high:g}", f"beyond the usual {low:g} to {high:g}; test it"
+    usual, how = max(low, min(rate, high)), "adapters" if trained else "full tuning"
+    return advise(
+        run,
+        f"the recipes of Flow-Factory take {low:g} to {high:g} for {how}, and rewards are noisy; "
+        "keep another rate where a test shows that it learns better",
+        Text(
+            f"学习率 {rate:g} 超出常用范围 {low:g} 至 {high:g}",
+            f"{rate:g} is beyond the usual {low:g} to {high:g}",
+        ),
+        Text(
+            f"设 train.learning_rate: {_plain(usual)}，或先小规模测试现有值",
+            f"set train.learning_rate to {_plain(usual)}, or test the present one first",
+        ),
+        parameters={"train.learning_rate": usual},
+        at=placed(run, setting),
+        share=0.5,
+        priority=Priority.LOW,
     )
-    return off(told, setting)
 
 
 @of_flow

@@ -129,7 +129,7 @@ FLOW_FACTORY = Audit(
         ),
         Category(
             "J",
-            Text("深度优化机会（需改动代码）", "Deeper optimizations (need code changes)"),
+            Text("深度优化机会（多数需改动代码）", "Deeper optimizations (most need code changes)"),
             6,
             items(
                 ("torch-compile", "torch.compile", "torch.compile"),
