@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Optional
 
 from flake8_gpu_training.checks._llamafactory_v1 import of_route
+from flake8_gpu_training.checks._swift import of_release
 from flake8_gpu_training.checks.base import Change, Check, Judgement, Priority, Status
 from flake8_gpu_training.facts import Location
 from flake8_gpu_training.language import Text
@@ -70,7 +71,7 @@ def _said(judgement: Judgement) -> tuple[Status, str, float, str]:
 
 def _answer(check: Check, run: Run) -> Judgement:
     try:
-        return of_route(check.code, run, check.judge)
+        return of_release(check, run, of_route(check.code, run, check.judge))
     except Exception as error:  # a check's own fault must not cost the other checks
         name = type(error).__name__
         reason = Text(f"检查自身出错（{name}）", f"the check itself failed ({name})")

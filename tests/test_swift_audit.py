@@ -280,7 +280,7 @@ def test_a_file_of_megatrons_parameters_alone(tmp_path: Path) -> None:
         ("megatron sft", "4.6.0", {"tuning": "full", "persistent_workers": True}),
         ("megatron sft", "4.4.2", {"persistent_workers": False}),
         ("megatron sft", "3.12.6", {"tuning": "full", "padding_free": True}),
-        ("megatron sft", "3.6.4", {"tuning": "lora", "padding_free": False, "attention": "auto"}),
+        ("megatron sft", "3.6.4", {"tuning": "full", "padding_free": False, "attention": "auto"}),
     ],
 )
 def test_defaults_are_those_of_the_release(

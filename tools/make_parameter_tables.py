@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from released import deepspeed, engines
-from released.archives import releases
+from released.archives import Release, releases
 from released.classes import Field
 from released.collector import Collector, Foreign
 from released.spans import dumped, shared, table
@@ -91,6 +91,14 @@ def _swift(c: Collector) -> None:
             c.classes("megatron pt", f"{megatron}/{name}.py", *names)
         c.classes("megatron pt", f"{megatron}/pretrain_args.py", "MegatronPretrainArguments")
         c.classes("megatron rlhf", f"{megatron}/rlhf_args.py", "MegatronRLHFArguments")
+
+
+def _swift_2(c: Collector) -> None:
+    """Up to 2.6 all arguments were of one module, and none of them was Transformers' own."""
+    path = "swift/llm/utils/argument.py"
+    c.classes("sft", path, "SftArguments")
+    c.classes("pt", path, "PtArguments", "SftArguments")
+    c.classes("rlhf", path, "RLHFArguments", "DPOArguments", "SftArguments")
 
 
 def _llamafactory(c: Collector) -> None:
@@ -246,31 +254,50 @@ SOURCES: Mapping[str, Callable[[Collector], None]] = {
 }
 
 
+EARLIER: Mapping[str, tuple[int, Callable[[Collector], None]]] = {"ms-swift": (3, _swift_2)}
+"""The first major release of a table, and what is read of those before it, in a table of theirs."""
+
+
 def write(folder: Path, distribution: str) -> None:
     """Writes the table of one distribution from all its releases in ``folder``."""
+    first, collect = EARLIER.get(distribution, (0, SOURCES[distribution]))
+    found = releases(folder, distribution)
+    older = [one for one in found if one.version.major < first]
+    _write(distribution, distribution, [one for one in found if one not in older], SOURCES)
+    if older:
+        _write(f"earlier/{distribution}", distribution, older, {distribution: collect})
+
+
+def _write(
+    name: str,
+    distribution: str,
+    found: Iterable[Release],
+    sources: Mapping[str, Callable[[Collector], None]],
+) -> None:
     collectors = []
-    for release in releases(folder, distribution):
+    for release in found:
         collector = Collector(release)
-        SOURCES[distribution](collector)
+        sources[distribution](collector)
         collectors.append(collector)
         release.close()
     if not collectors:
-        raise SystemExit(f"no release of {distribution} in {folder}")
+        raise SystemExit(f"no release of {distribution}")
     extends: dict[str, Foreign] = {}
     for collector in collectors:
         extends.update({name: bases for name, bases in collector.extends.items() if bases})
     known = SOURCES.keys() - {distribution}
     bases = sorted({base for found in extends.values() for base, _ in found if base in known})
     data = table(
-        distribution,
+        name,
         [str(c.release.version) for c in collectors],
         [c.groups for c in collectors],
         extends,
         [{base: c.release.requirement(base) for base in bases} for c in collectors],
         [c.closed for c in collectors],
     )
-    TABLES.mkdir(exist_ok=True)
-    (TABLES / f"{distribution}.json").write_text(dumped(shared(data)), encoding="utf-8")
+    path = TABLES / f"{name}.json"
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(dumped(shared(data)), encoding="utf-8")
 
 
 if __name__ == "__main__":

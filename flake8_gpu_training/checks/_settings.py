@@ -11,6 +11,7 @@ from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
 from flake8_gpu_training.frameworks.registry import framework_of
+from flake8_gpu_training.frameworks.swift_releases import default_of, source_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -38,7 +39,24 @@ def parameter(run: Run, *names: str, default: Any = None, source: str = "") -> S
     if run.is_open:
         return Setting(names[0], Unknown("not all settings of the run could be read"))
     note = f"{names[0]}={default} ({source})" if source else ""
+    if run.framework == "swift" and default is not None:
+        default, note = _at_hand(run, names, default, note)
     return Setting(names[0], default, None, Origin.DEFAULT, note)
+
+
+def _at_hand(run: Run, names: tuple[str, ...], default: Any, note: str) -> tuple[Any, str]:
+    """The default of ms-swift's release at hand, where that has one of the parameters."""
+    found = next((one for name in names if (one := default_of(run, name)) is not None), None)
+    if found is None:
+        return default, note
+    value = default if found.value is None else found.value
+    if not note:
+        return value, ""
+    name = names[0]
+    is_plain = found.value == value
+    return value, found.source if is_plain else source_of(
+        run, name, f"{found.value} becomes {value}"
+    )
 
 
 def adapter_parameter(run: Run, *names: str) -> Setting:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Optional
 
+from flake8_gpu_training.checks._judging import cannot_apply, excluding, off
 from flake8_gpu_training.checks._scale import text
 from flake8_gpu_training.checks._settings import is_multimodal, parameter, task
+from flake8_gpu_training.checks.base import Check, Judgement, Status
 from flake8_gpu_training.frameworks.reading import parsed, truth
-from flake8_gpu_training.frameworks.swift_shared import declared, is_megatron, lacks, release
+from flake8_gpu_training.frameworks.swift_commands import is_megatron
+from flake8_gpu_training.frameworks.swift_releases import (
+    comes_later,
+    declared,
+    lacks,
+    release,
+    takes,
+)
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -19,7 +30,82 @@ def missing(run: Run, *names: str) -> Optional[Text]:
     """Why an ms-swift run has none of the parameters, or None where it has one."""
     if run.framework != "swift" or not lacks(run, *names):
         return None
-    return MEGATRON if is_megatron(run) else OLDER
+    return MEGATRON if is_megatron(run) and not comes_later(run, *names) else OLDER
+
+
+# What an item takes: one of the parameters, and the choice of it that the item is about.
+_TAKEN: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+    {
+        "qlora-bnb": (("quant_method", "quantization_bit"), ""),
+        "qlora-hqq": (("quant_method",), "hqq"),
+        "qlora-eetq": (("quant_method",), "eetq"),
+        "fp8-quantization": (("quant_method",), "fp8"),
+        "lora": (("lora_rank",), ""),
+        "lisa": (("lisa_activated_layers",), ""),
+        "unsloth": (("tuner_backend",), ""),
+        "unsloth-backend": (("tuner_backend",), ""),
+        "vit-gradient-checkpointing": (("vit_gradient_checkpointing", "vit_use_gc"), ""),
+        "galore": (("use_galore",), ""),
+        "q-galore": (("galore_quantization",), ""),
+        "flash-attention-3": (("attn_impl", "attention_backend"), "flash_attention_3"),
+        "flex-attention": (("attn_impl",), "flex_attention"),
+        "sequence-parallel": (("sequence_parallel_size", "context_parallel_size"), ""),
+        "liger-kernel": (("use_liger_kernel", "use_liger"), ""),
+        "torch-compile": (("torch_compile",), ""),
+        "packing": (("packing",), ""),
+        "padding-free": (("padding_free",), ""),
+        "streaming": (("streaming",), ""),
+        "lazy-tokenize": (("lazy_tokenize",), ""),
+        "preprocessing-workers": (("dataset_num_proc", "preprocess_num_proc"), ""),
+        "dataloader-workers": (("dataloader_num_workers", "num_workers"), ""),
+        "persistent-workers": (("dataloader_persistent_workers",), ""),
+        "loss-scale": (("loss_scale", "use_loss_scale"), ""),
+        "neftune": (("neftune_noise_alpha",), ""),
+        "multimodal-freezing": (("freeze_vit",), ""),
+        "layered-learning-rate": (("vit_lr", "aligner_lr"), ""),
+        "vllm-rollout": (("use_vllm",), ""),
+        "async-generate": (("async_generate",), ""),
+        "offload-optimizer": (("offload_optimizer",), ""),
+        "offload-model": (("offload_model",), ""),
+        "sleep-level": (("sleep_level",), ""),
+        "grpo-sampling": (("num_generations",), ""),
+        "dynamic-sampling": (("dynamic_sample",), ""),
+        "prefix-caching": (("vllm_enable_prefix_caching",), ""),
+    }
+)
+
+
+def of_release(check: Check, run: Run, answer: Judgement) -> Judgement:
+    """The answer about an ms-swift run, as far as its release has what the items take."""
+    if run.framework != "swift" or answer.status is Status.NOT_APPLICABLE:
+        return answer
+    if any(shown.location is not None for shown in answer.evidence) and answer.status in _ON:
+        return answer  # it is written; where the release refuses it, another check says so
+    items = [item for item in check.items if item.audit == "swift"]
+    absent = {item.id: why for item in items if (why := _absent(run, item.id)) is not None}
+    if not absent:
+        return answer
+    if len(absent) == len(items):
+        return cannot_apply(next(iter(absent.values())))
+    for item in items:
+        if item.id in absent and item.variant:
+            if answer.status is Status.RECOMMENDED and item.matches(answer.variant):
+                answer = off(_NOT_ADVISED)
+            answer = excluding(answer, absent[item.id], *item.variant.split("|"))
+    return answer
+
+
+_ON = (Status.ENABLED, Status.PARTIAL)
+_NOT_ADVISED = Text("未使用；可选", "off; optional")
+
+
+def _absent(run: Run, item: str) -> Optional[Text]:
+    """Why the run's release has no way to turn an item on, or None where it has one."""
+    names, choice = _TAKEN.get(item, ((), ""))
+    why = missing(run, *names) if names else None
+    if why is None and choice and not any(takes(run, name, choice) for name in names):
+        return OLDER
+    return why
 
 
 def of_megatron(run: Run) -> bool:

@@ -33,10 +33,11 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.called import given
-from flake8_gpu_training.frameworks.engine_of import engine_of, updates, vllm_mode_of
+from flake8_gpu_training.frameworks.engine_of import OWN_GPUS, engine_of, updates, vllm_mode_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, number
-from flake8_gpu_training.frameworks.swift_shared import is_megatron
+from flake8_gpu_training.frameworks.swift_commands import is_megatron
+from flake8_gpu_training.frameworks.swift_releases import is_before_vllm_mode
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -102,7 +103,18 @@ def _shares_gpus(run: Run) -> bool:
         engine = engine_of(run)
         return engine is not None and engine.mode is Mode.RLHF_COLOCATE
     mode = vllm_mode_of(run)
-    return known(mode) and mode != "server"
+    return known(mode) and mode not in ("server", OWN_GPUS)
+
+
+def _apart(run: Run) -> Judgement:
+    """That vLLM shares no GPU with the training, where that is known."""
+    if run.framework == "swift":
+        mode = vllm_mode_of(run)
+        if not known(mode):
+            return cannot_tell(Text("vLLM 所在的 GPU 未知", "where vLLM runs is not known"))
+        if mode == OWN_GPUS:
+            return cannot_apply(Text("vLLM 使用单独的 GPU", "vLLM has GPUs of its own"))
+    return cannot_apply(_SERVER)
 
 
 @_of_rollout
@@ -116,8 +128,8 @@ def _rollout(run: Run) -> Judgement:
         return on(run.practice("rollout_engine"))
     if algorithm(run) == "ppo" or (algorithm(run) == "gkd" and not _samples_itself(run)):
         return off(Text("该算法未提供或不需要 vLLM", "the trainer does not need vLLM"), engine)
-    if run.framework == "swift" and run.model.kind not in ("LLM", "MLLM"):
-        return cannot_tell(Text("模型未知，无法判断 vLLM 是否支持", "the model is not known"))
+    if run.framework == "swift" and run.model.kind not in ("LLM", "MLLM", "audio"):
+        return off(_OF_ITSELF, engine)
     if run.framework == "hf_trainer" and imports(run, "unsloth") is not None:
         return off(
             Text(
@@ -130,7 +142,7 @@ def _rollout(run: Run) -> Judgement:
     if not is_served(run):
         return off(Text("vLLM 不支持该模型", "vLLM does not serve this model"), engine)
     if _ENGINE_LESS.search(run.model.known_as) is not None:
-        return cannot_tell(Text("vLLM 对该模型支持有限", "vLLM serves parts of it"))
+        return off(Text("vLLM 对该模型支持有限", "off; vLLM serves parts of this model"), engine)
     if _takes_gpus_of_its_own(run) and run.hardware.gpus in (1, None):
         return off(
             Text(
@@ -150,6 +162,10 @@ def _rollout(run: Run) -> Judgement:
     )
 
 
+_OF_ITSELF = Text(
+    "由训练模型自身生成；模型未知，vLLM 可能不支持",
+    "the model itself generates; it is not known, and vLLM may not serve it",
+)
 _ENGINE_LESS = re.compile(r"(?i)omni|audio|tts|janus")
 # No architecture of it in the registries of vLLM 0.5.5 to 0.33.0.
 _UNSERVED = re.compile(r"(?i)got-ocr")
@@ -231,6 +247,8 @@ def _async_swift(run: Run) -> Judgement:
     if is_on(setting):
         return on(setting)
     if _shares_gpus(run):
+        if is_before_vllm_mode(run):
+            return cannot_apply(Text("需要 vLLM 使用单独的 GPU", "it needs GPUs of vLLM's own"))
         return cannot_apply(Text("需要 vLLM server 模式", "it needs vLLM in server mode"))
     return off(Text("可选：使用旧权重异步生成", "optional: generates with older weights"), setting)
 
@@ -297,7 +315,7 @@ def _sleep_trl(run: Run) -> Judgement:
 
 def _asleep(run: Run, setting: Setting, wanted: Any) -> Judgement:
     if not _shares_gpus(run):
-        return cannot_apply(_SERVER)
+        return _apart(run)
     if not setting.known:
         return cannot_tell(setting)
     if is_on(setting):
@@ -316,7 +334,7 @@ def _offload(name: str, what: Text) -> Judge:
     @_of_vllm
     def judge(run: Run) -> Judgement:
         if not _shares_gpus(run):
-            return cannot_apply(_SERVER)
+            return _apart(run)
         setting = parameter(run, name, default=False)
         if not setting.known:
             return cannot_tell(setting)
@@ -374,8 +392,8 @@ def _dynamic(run: Run) -> Judgement:
 
 @_of_vllm
 def _prefix(run: Run) -> Judgement:
-    if not _shares_gpus(run):
-        return cannot_apply(_SERVER)
+    if not _shares_gpus(run) and vllm_mode_of(run) != OWN_GPUS:
+        return _apart(run)
     setting = parameter(run, "vllm_enable_prefix_caching", default=True, source=_MIXIN)
     if not setting.known:
         return cannot_tell(setting)

@@ -58,6 +58,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.checks.hot_loops import waiting_copies
 from flake8_gpu_training.facts import Import, Setting, known
+from flake8_gpu_training.frameworks.swift_releases import default_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -372,13 +373,23 @@ def _setting_persistent(run: Run) -> Judgement:
     )
 
 
+def _usual_epochs(run: Run) -> Optional[float]:
+    """Epochs where nobody says how many; ``megatron`` of ms-swift has no default."""
+    if run.framework != "swift":
+        return 3
+    default = default_of(run, "num_train_epochs")
+    value = default.value if default is not None else None
+    return value if isinstance(value, (int, float)) else None
+
+
 def _single_epoch(run: Run) -> Optional[Text]:
     """Why workers are not known to be started more than once, or None."""
     steps = parameter(run, "max_steps", "train_iters")
-    epochs = parameter(run, "num_train_epochs", "max_epochs", default=3)
+    epochs = parameter(run, "num_train_epochs", "max_epochs", default=_usual_epochs(run))
     if steps.explicit and (not steps.known or is_on(steps)):
         return Text(
-            "由 max_steps 决定步数，epoch 数未知", "max_steps ends it: epochs are not known"
+            f"由 {steps.name} 决定步数，epoch 数未知",
+            f"{steps.name} ends it: epochs are not known",
         )
     if not epochs.known or not isinstance(epochs.value, (int, float)):
         return Text("epoch 数未知", "how many epochs it takes is not known")

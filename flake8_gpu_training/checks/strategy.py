@@ -46,7 +46,7 @@ from flake8_gpu_training.facts import Call, Setting
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.handed_optimizers import hands_schedule
 from flake8_gpu_training.frameworks.reading import find
-from flake8_gpu_training.frameworks.swift_shared import is_megatron
+from flake8_gpu_training.frameworks.swift_commands import is_megatron
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Optional
 
 from flake8_gpu_training.facts import Argument, Call, Origin, PythonFile
-from flake8_gpu_training.frameworks import swift_shared
+from flake8_gpu_training.frameworks import swift_commands
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, required
 from flake8_gpu_training.frameworks.engine_of import is_router, starts_router
 from flake8_gpu_training.frameworks.own_parsers import OwnParser, own_parser
@@ -245,13 +245,13 @@ def _is_asked(run: Run, name: str) -> bool:
 
 
 def _swift(run: Run) -> Optional[Accepted]:
-    command = swift_shared.subcommand(run)
+    command = swift_commands.subcommand(run)
     if command not in _SWIFT or _is_asked(run, "use_ray") or _is_asked(run, "ignore_args_error"):
         return None
     if run.place.call is not None or _is_older_swift(run):
         return None
     group = _SWIFT[command]
-    group = f"megatron {group}" if swift_shared.is_megatron(run) else group
+    group = f"megatron {group}" if swift_commands.is_megatron(run) else group
     found = _accepted(run, "ms-swift", group, completes=True)
     if found is None:
         return None

@@ -40,6 +40,12 @@ def _listed(*names: str) -> Callable[[Run, str], bool]:
 
 _SWIFT_GROUPS = ("rlhf", "rollout", "infer", "deploy")
 _SWIFT_NAMES: Mapping[str, str] = MappingProxyType({"enable_sleep_mode": "sleep_level"})
+_SWIFT_BARE = frozenset(  # ms-swift 3.0 to 3.6, llm/argument/infer_args.py
+    """
+    tensor_parallel_size pipeline_parallel_size gpu_memory_utilization max_model_len max_num_seqs
+    enforce_eager limit_mm_per_prompt enable_prefix_caching disable_custom_all_reduce
+    """.split()  # noqa: SIM905
+)
 _ROLLOUT = "actor_rollout_ref.rollout"
 _VERL_OWN = [
     "gpu_memory_utilization",
@@ -190,6 +196,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             ),
             source="ms-swift 4.6.0, infer_engine/vllm_engine.py",
             takes=_known_to("ms-swift", *_SWIFT_GROUPS),
+            bare=_SWIFT_BARE,
         ),
         "llamafactory": _host(
             "llamafactory",

@@ -8,14 +8,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Call, Setting, known
-from flake8_gpu_training.frameworks import slime, swift_shared, verl
+from flake8_gpu_training.facts import Call, Setting, Unknown, known
+from flake8_gpu_training.frameworks import slime, swift_commands, verl
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
 from flake8_gpu_training.frameworks.reading import find, is_true, truth
 from flake8_gpu_training.frameworks.sglang import KIND as SGLANG
+from flake8_gpu_training.frameworks.swift_releases import is_before_vllm_mode
 from flake8_gpu_training.frameworks.vllm import KIND as VLLM
 from flake8_gpu_training.runs.model import Run, RunKind, once_per_run
 
@@ -153,14 +154,21 @@ def _of_host(
 
 
 def _of_swift(run: Run) -> Optional[Engine]:
-    if swift_shared.subcommand(run) == "rollout":
+    if swift_commands.subcommand(run) == "rollout":
         return _by_backend(run, "swift", Mode.RLHF_SERVER, "vllm")
     if run.kind is not RunKind.TRAIN:
         return _by_backend(run, "swift", Mode.INTEGRATED)
     if run.value("rollout_engine") != "vllm":
         return None
     mode = vllm_mode_of(run)
+    if mode == OWN_GPUS:
+        by = find(run, "num_infer_workers", "vllm_device", "use_vllm")
+        return Engine(VLLM, run, Mode.RLHF_SERVER, ("engine", "serve"), VLLM_HOSTS["swift"], by)
     return _sampling(run, "swift", mode if known(mode) else None)
+
+
+OWN_GPUS = "own GPUs"
+"""ms-swift 3.1 to 3.5: the training processes build the engine, on GPUs beside their own."""
 
 
 def vllm_mode_of(run: Run) -> Any:
@@ -168,7 +176,23 @@ def vllm_mode_of(run: Run) -> Any:
     setting = find(run, "vllm_mode")
     if setting is not None:
         return setting.value
-    return "server" if find(run, "vllm_server_host", "vllm_server_base_url") else "colocate"
+    if find(run, "vllm_server_host", "vllm_server_base_url"):
+        return "server"
+    if run.framework == "swift" and is_before_vllm_mode(run):
+        return _by_workers(run)
+    return "colocate"
+
+
+def _by_workers(run: Run) -> Any:
+    """Engines on the training GPUs are as many as processes (rlhf_args.py of 3.2 to 3.4,
+    _check_grpo); by default it is one, on GPUs of its own (3.1 knew no other)."""
+    setting = find(run, "num_infer_workers")
+    workers = setting.value if setting is not None else 1
+    processes = run.launcher.processes.value
+    if not known(workers) or not known(processes):
+        return Unknown("how many engines there are")
+    gpus = run.hardware.gpus_per_node or processes
+    return "colocate" if workers == processes and workers == gpus else OWN_GPUS
 
 
 def _by_backend(run: Run, host: str, mode: Mode, default: str = "") -> Optional[Engine]:

@@ -64,6 +64,8 @@ class Host:
     """Whether the host's release at hand has a parameter of its own of this name."""
     is_open: Callable[[Run], bool] = lambda run: run.is_open
     """Whether more parameters may be set than could be read."""
+    bare: frozenset[str] = frozenset()
+    """Parameters that older releases of the host take by the engine's own name."""
 
     def written(self, name: str) -> str:
         """The host's name for a parameter of the engine."""
@@ -263,6 +265,7 @@ class Engine:
         """Names under which the run's settings may have a parameter."""
         if self.host is not None and self.call is None:
             yield self.host.written(name)
+            yield from (name,) if name in self.host.bare else ()
             return
         yield name
         parameter = self.parameter(name)

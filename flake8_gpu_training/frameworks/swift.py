@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Mapping
@@ -28,19 +27,25 @@ from flake8_gpu_training.frameworks.reading import (
     unknown,
     warmup,
 )
+from flake8_gpu_training.frameworks.swift_commands import is_megatron
+from flake8_gpu_training.frameworks.swift_releases import (
+    Default,
+    dated,
+    default_of,
+    filled,
+    is_of_2,
+    lacks,
+    release,
+    source_of,
+)
 from flake8_gpu_training.frameworks.swift_shared import (
     DTYPE,
     algorithm,
-    dated,
-    declared,
-    group,
-    is_megatron,
     padding,
     precision,
     pretokenized,
-    release,
 )
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, once_per_run
 
 _TRAIN = "ms-swift 4.6.0 swift/trainers/arguments.py"
 _BASE = "ms-swift 4.6.0 swift/arguments/base_args/base_args.py"
@@ -51,8 +56,6 @@ _QUANT = "ms-swift 4.6.0 swift/arguments/base_args/quant_args.py"
 _TUNER = "ms-swift 4.6.0 swift/arguments/tuner_args.py"
 _SFT = "ms-swift 4.6.0 swift/arguments/sft_args.py"
 _HF = "transformers 4.46 to 5.24 training_args.py"
-_RLHF = "ms-swift 4.6.0 swift/arguments/rlhf_args.py"
-_CONFIG = "ms-swift 4.6.0 swift/config"
 
 _ATTENTION = {"flash_attention_2": "flash_attn"}
 _SHORTCUT = re.compile(r"(?:default-)?zero([0-3])(?:[_-](offload))?")
@@ -69,7 +72,7 @@ _SPELLINGS: dict[str, Spelling] = {
     "gradient_checkpointing": Spelling(
         "gradient_checkpointing", default=True, source=f"{_TRAIN}: gradient_checkpointing True"
     ),
-    "vit_gradient_checkpointing": Spelling("vit_gradient_checkpointing"),
+    "vit_gradient_checkpointing": Spelling("vit_gradient_checkpointing", aliases=("vit_use_gc",)),
     "micro_batch_size": Spelling(
         "per_device_train_batch_size",
         default=1,
@@ -97,7 +100,9 @@ _SPELLINGS: dict[str, Spelling] = {
     "packing": Spelling("packing", default=False, source=f"{_BASE}: packing False"),
     "padding_free": Spelling("padding_free", default=False, source=f"{_TEMPLATE}: False"),
     "group_by_length": Spelling("group_by_length", default=False, source=f"{_TRAIN}: False"),
-    "liger_kernel": Spelling("use_liger_kernel", default=False, source=f"{_TRAIN}: False"),
+    "liger_kernel": Spelling(
+        "use_liger_kernel", default=False, source=f"{_TRAIN}: False", aliases=("use_liger",)
+    ),
     "unsloth": Spelling(
         "tuner_backend",
         {True: "unsloth", False: "peft"},
@@ -149,13 +154,9 @@ _SPELLINGS: dict[str, Spelling] = {
 }
 
 
+@once_per_run
 def _dialect(run: Run) -> Mapping[str, Spelling]:
-    return _of_release(is_megatron(run), group(run), release(run))
-
-
-@functools.lru_cache(maxsize=64)
-def _of_release(megatron: bool, command: str, version: str) -> Mapping[str, Spelling]:
-    return dated(swift_megatron.SPELLINGS if megatron else _SPELLINGS, command, version)
+    return dated(run, swift_megatron.SPELLINGS if is_megatron(run) else _SPELLINGS)
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -187,7 +188,8 @@ def _attention(run: Run) -> dict[str, Setting]:
     old = find(run, "use_flash_attn")
     if old is not None and setting is None and is_true(old):
         return {"attention": practice("attention", "flash_attention_2", old)}
-    return _default_attention(run) if setting is None and old is None else {}
+    is_default = setting is None and (old is None or (old.known and is_off(old.value)))
+    return _default_attention(run) if is_default else {}
 
 
 def _default_attention(run: Run) -> dict[str, Setting]:
@@ -209,8 +211,10 @@ def _flash(value: str) -> str:
 def _checkpointing(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found: dict[str, Setting] = {}
     whole = spelled.get("gradient_checkpointing")
-    if "vit_gradient_checkpointing" not in spelled and whole is not None:
-        note = f"{_TRAIN}: vit_gradient_checkpointing follows gradient_checkpointing"
+    lacking = lacks(run, "vit_gradient_checkpointing", "vit_use_gc")
+    if "vit_gradient_checkpointing" not in spelled and whole is not None and not lacking:
+        follows = "follows gradient_checkpointing"
+        note = source_of(run, "vit_gradient_checkpointing", follows, "swift/trainers/arguments.py")
         found["vit_gradient_checkpointing"] = Setting(
             "vit_gradient_checkpointing", whole.value, whole.location, whole.origin, note
         )
@@ -230,14 +234,18 @@ def _accumulation(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting
     if written is not None and not written.known:
         return {}
     if written is not None and str(written.value).lower() == "grpo":
-        return by_default(run, "gradient_accumulation_steps", 1, f"{_RLHF}: 1 for GRPO")
+        path = "swift/arguments/rlhf_args.py"
+        note = source_of(run, "gradient_accumulation_steps", "1 for GRPO", path)
+        return by_default(run, "gradient_accumulation_steps", 1, note)
     batch = spelled.get("micro_batch_size")
     size = number(batch.value) if batch is not None else None
     world = run.launcher.world_size
     if not size or not world:
         return {}
     steps = max(1, math.ceil(16 / size / world))
-    note = f"{_TRAIN}: ceil(16 / batch size / world size) = {steps}"
+    how = f"ceil(16 / batch size / world size) = {steps}"
+    path = "swift/trainers/arguments.py"
+    note = source_of(run, "gradient_accumulation_steps", how, path)
     return by_default(run, "gradient_accumulation_steps", steps, note)
 
 
@@ -277,7 +285,7 @@ def _deepspeed(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if isinstance(setting.value, str):
         match = _SHORTCUT.fullmatch(setting.value)
         if match is not None:
-            return _shortcut(setting, int(match.group(1)), bool(match.group(2)))
+            return _shortcut(run, setting, int(match.group(1)), bool(match.group(2)))
     if run.deepspeed is None:
         reason = "the DeepSpeed configuration was not found"
         names = ("zero_stage", "offload_optimizer", "offload_param", "overlap_comm")
@@ -295,14 +303,20 @@ def _deepspeed(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
 _OWN = ("micro_batch_size", "gradient_accumulation_steps", "max_grad_norm")
 
 
-def _shortcut(setting: Setting, stage: int, offloads: bool) -> dict[str, Setting]:
+def _shipped(run: Run, file: str) -> str:
+    """Where the run's release has a configuration of its own; 4.0 moved them."""
+    folder = "swift/llm/ds_config" if parsed(release(run)) < (4,) else "swift/config"
+    return f"ms-swift {release(run) or '4.6.0'} {folder}/{file}"
+
+
+def _shortcut(run: Run, setting: Setting, stage: int, offloads: bool) -> dict[str, Setting]:
     file = f"{str(setting.value).replace('default-', '')}.json"
-    note = f"--deepspeed {setting.value} ({_CONFIG}/{file})"
+    note = f"--deepspeed {setting.value} ({_shipped(run, file)})"
     values: dict[str, Any] = {
         "zero_stage": stage,
         "offload_optimizer": "cpu" if offloads else "none",
         "offload_param": "cpu" if offloads and stage == 3 else "none",
-        "overlap_comm": False,
+        "overlap_comm": parsed(release(run)) < (3, 2),  # true in 2.0.5 to 3.1.1
     }
     return {name: practice(name, value, setting, note) for name, value in values.items()}
 
@@ -312,7 +326,7 @@ def _fsdp(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if setting is None or (known(setting.value) and is_off(setting.value)):
         return _launched(run)
     if setting.value == "fsdp2":
-        return _fsdp2(setting)
+        return _fsdp2(run, setting)
     if known(setting.value) and str(setting.value).startswith("full_shard"):
         return {"fsdp": practice("fsdp", "full_shard", setting)}
     if find(run, "fsdp.fsdp", "fsdp.fsdp_config.fsdp_version") is not None:
@@ -347,8 +361,8 @@ def _fsdp_file(run: Run, setting: Setting) -> dict[str, Setting]:
     return found
 
 
-def _fsdp2(setting: Setting) -> dict[str, Setting]:
-    note = f"--fsdp fsdp2 ({_CONFIG}/fsdp2.json)"
+def _fsdp2(run: Run, setting: Setting) -> dict[str, Setting]:
+    note = f"--fsdp fsdp2 ({_shipped(run, 'fsdp2.json')})"
     return {
         "fsdp": practice("fsdp", "full_shard", setting, note),
         "fsdp_version": practice("fsdp_version", 2, setting, note),
@@ -377,11 +391,10 @@ def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     workers = spelled.get("dataloader_workers")
     count = number(workers.value) if workers is not None else None
     if "persistent_workers" not in spelled and count is not None:
-        default = declared(run, "dataloader_persistent_workers")
-        keeps = default is not None and default.default is True
-        source = _TRAIN if keeps else f"ms-swift {release(run)} swift/trainers/arguments.py"
-        note = f"{source}: dataloader_persistent_workers {keeps and count > 0}"
-        found.update(by_default(run, "persistent_workers", keeps and count > 0, note))
+        default = default_of(run, "dataloader_persistent_workers")
+        default = default or Default(False, "PyTorch: persistent_workers False")
+        keeps = default.value is True and count > 0
+        found.update(by_default(run, "persistent_workers", keeps, default.source))
     if "prefetch_factor" not in spelled and count is not None:
         found.update(_prefetch(run, count))
     return {**found, **pretokenized(run)}
@@ -389,13 +402,14 @@ def _loading(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
 
 def _prefetch(run: Run, workers: float) -> dict[str, Setting]:
     """2; in ms-swift 3.3 to 3.11 it was 10 (3.3.1, 3.11.3 and 3.12.0, trainers/arguments.py)."""
-    version = release(run)
+    version, name = release(run), "dataloader_prefetch_factor"
     many = (3, 3) <= parsed(version) < (3, 12)
-    value = None if workers <= 0 else 10 if many else 2
-    source = f"ms-swift {version} swift/trainers/arguments.py" if version else _TRAIN
-    return by_default(
-        run, "prefetch_factor", value, f"{source}: dataloader_prefetch_factor {value}"
-    )
+    put = filled(run, name) or (10 if many else 2)
+    value = None if workers <= 0 else put
+    note = source_of(run, name, value, "swift/trainers/arguments.py")
+    if parsed(version) < (3, 3):  # nothing is said of it: torch's DataLoader decides
+        note = "PyTorch: prefetch_factor 2 where there are workers"
+    return by_default(run, "prefetch_factor", value, note)
 
 
 def _training(run: Run) -> dict[str, Setting]:
@@ -404,7 +418,9 @@ def _training(run: Run) -> dict[str, Setting]:
     if warm is not None:
         found["warmup"] = warm
     else:
-        found.update(by_default(run, "warmup", 0, f"{_HF}: warmup_steps 0"))
+        ratio = default_of(run, "warmup_ratio") if is_of_2(run) else None  # 0.05 in ms-swift 2
+        default = ratio or Default(0, f"{_HF}: warmup_steps 0")
+        found.update(by_default(run, "warmup", default.value, default.source))
     return found
 
 

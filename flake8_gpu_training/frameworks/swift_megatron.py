@@ -18,18 +18,18 @@ from flake8_gpu_training.frameworks.reading import (
     truth,
     warmup,
 )
+from flake8_gpu_training.frameworks.swift_releases import declared, lacks, release, source_of
 from flake8_gpu_training.frameworks.swift_shared import (
     DTYPE,
     algorithm,
-    declared,
     padding,
     precision,
     pretokenized,
-    release,
 )
 from flake8_gpu_training.runs.model import Run
 
-_MEGATRON = "ms-swift 4.6.0 swift/megatron/arguments/megatron_args.py"
+_PATH = "swift/megatron/arguments/megatron_args.py"
+_MEGATRON = f"ms-swift 4.6.0 {_PATH}"
 _BASE = "ms-swift 4.6.0 swift/arguments/base_args/base_args.py"
 _DATA = "ms-swift 4.6.0 swift/arguments/base_args/data_args.py"
 
@@ -122,7 +122,7 @@ def derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found["zero_stage"] = practice("zero_stage", 0, None, "Megatron runs without DeepSpeed")
     found["fsdp"] = _fsdp(run)
     found.update(_compute(run))
-    found.update(_attention(spelled))
+    found.update(_attention(run, spelled))
     found.update(_recompute(spelled))
     found.update(_vision_checkpointing(run, spelled))
     found.update(_adapters(run, spelled))
@@ -134,13 +134,13 @@ def derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         value: Any = "cpu" if is_true(offload) else "none"
         found["offload_optimizer"] = practice("offload_optimizer", value, offload)
     else:
-        note = f"{_MEGATRON}: optimizer_cpu_offload False"
+        note = source_of(run, "optimizer_cpu_offload", False, _PATH)
         found.update(by_default(run, "offload_optimizer", "none", note))
     warm = warmup(find(run, "lr_warmup_fraction"), find(run, "lr_warmup_iters"))
     if warm is not None:
         found["warmup"] = warm
     else:
-        found.update(by_default(run, "warmup", 0, f"{_MEGATRON}: lr_warmup_iters 0"))
+        found.update(by_default(run, "warmup", 0, source_of(run, "lr_warmup_iters", 0, _PATH)))
     found.update(algorithm(run))
     return found
 
@@ -154,7 +154,7 @@ def _is_on(run: Run, name: str) -> Setting:
 def _fsdp(run: Run) -> Setting:
     setting = find(run, "use_megatron_fsdp")
     if setting is None or (known(setting.value) and not truth(setting.value)):
-        return practice("fsdp", "none", setting, f"{_MEGATRON}: use_megatron_fsdp False")
+        return practice("fsdp", "none", setting, source_of(run, "use_megatron_fsdp", False, _PATH))
     return practice("fsdp", "full_shard", setting)
 
 
@@ -177,8 +177,14 @@ _BACKENDS: Mapping[str, str] = {
 }
 
 
-def _attention(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    setting = spelled.get("attention")
+def _attention(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """``use_flash_attn`` is the older name (3.2 to 3.12); before 3.3 it was the only one."""
+    setting, old = spelled.get("attention"), find(run, "use_flash_attn")
+    if is_true(old) and find(run, "attention_backend") is None and not lacks(run, "use_flash_attn"):
+        return {"attention": practice("attention", "flash_attention_2", old)}
+    if setting is None and lacks(run, "attention_backend"):
+        note = source_of(run, "use_flash_attn", False)
+        return by_default(run, "attention", "auto", note)
     if setting is None or not isinstance(setting.value, str):
         return {}
     value = _BACKENDS.get(setting.value.lower(), setting.value)
@@ -200,12 +206,12 @@ def _vision_checkpointing(run: Run, spelled: Mapping[str, Setting]) -> dict[str,
     name = "vit_gradient_checkpointing"
     default = declared(run, name)
     if default is not None and default.default is not None:
-        note = f"ms-swift {release(run)}: {name} {default.default}"
+        note = source_of(run, name, default.default)
         return by_default(run, name, default.default, note)
     frozen = spelled.get("freeze_vision")
     if frozen is None or not known(frozen.value):
         return {}
-    note = f"{_MEGATRON}: {name} is on where freeze_vit is false"
+    note = source_of(run, name, "is on where freeze_vit is false", _PATH)
     return by_default(run, name, truth(frozen.value) is False, note)
 
 
@@ -220,8 +226,10 @@ _ADAPTERS = (
 
 
 def _adapters(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Adapters to go on with make a full run one of LoRA."""
+    """Adapters to go on with make a full run one of LoRA, which Megatron has since ms-swift 3.7."""
     tuning, given = spelled.get("tuning"), find(run, *_ADAPTERS)
+    if lacks(run, "lora_rank"):
+        return by_default(run, "tuning", "full", f"ms-swift {release(run)}: Megatron trains all")
     if tuning is None or given is None or not given.known or is_off(given.value):
         return {}
     return {"tuning": practice("tuning", "lora", given)} if tuning.value == "full" else {}

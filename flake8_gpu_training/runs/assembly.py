@@ -744,6 +744,7 @@ class Assembly:
         started = parts.entry or place.location.path
         installed = self.installed(*dict.fromkeys((started, at.path)))
         image = image_versions(command)
+        held = held_for(installed.held, (started, at.path, *parts.files))
         run = Run(
             id=str(at),
             kind=kind,
@@ -772,7 +773,8 @@ class Assembly:
             limits=installed.limits,
             perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
             unreleased=installed.unreleased,
-            held=held_for(installed.held, (started, at.path, *parts.files)),
+            held={one.name: one.version for one in held},
+            declared=next((one.declares for one in held if one.declares), {}),
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Callable
 
 from flake8_gpu_training.facts import Command
+from flake8_gpu_training.runs.held_parameters import Declared, declared_in
 
 # A file that only the source of the distribution has.
 _SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -92,12 +93,14 @@ class Held:
     """Source of a distribution in a project.
 
     ``folder`` is what ``pip install`` is given; ``installed``: a script of the project does so.
+    ``declares``: the parameters of its commands, of ms-swift alone.
     """
 
     folder: str
     name: str
     version: str
     installed: bool = False
+    declares: Declared = field(default_factory=dict, compare=False)
 
 
 def releases_held(
@@ -117,7 +120,10 @@ def releases_held(
     if not found:
         return ()
     into = {folder for command in commands for folder in _installs(command)}
-    return tuple(Held(f, name, v, f in into) for (f, name), v in sorted(found.items()))
+    return tuple(
+        Held(f, name, v, f in into, declared_in(f, listed, read) if name == "ms-swift" else {})
+        for (f, name), v in sorted(found.items())
+    )
 
 
 def _is_whole(name: str, folder: str, listed: frozenset[str]) -> bool:
@@ -126,19 +132,20 @@ def _is_whole(name: str, folder: str, listed: frozenset[str]) -> bool:
     return not marks or any(f"{folder}/{mark}".lstrip("/") in listed for mark in marks)
 
 
-def held_for(sources: Iterable[Held], paths: Iterable[str]) -> dict[str, str]:
-    """By distribution, the version of the source that a run with files of ``paths`` is of: the
-    source that they lie in, else the one that the project installs."""
-    found: dict[str, str] = {}
-    for name in {one.name for one in sources}:
+def held_for(sources: Iterable[Held], paths: Iterable[str]) -> tuple[Held, ...]:
+    """The sources that a run with files of ``paths`` is of, one a distribution: the source that
+    they lie in, else the one that the project installs."""
+    found: list[Held] = []
+    sources, paths = tuple(sources), tuple(paths)
+    for name in sorted({one.name for one in sources}):
         ours = [one for one in sources if one.name == name]
         around = [o for o in ours if any(f"{path}/".startswith(_prefix(o)) for path in paths)]
         deepest = max((len(one.folder) for one in around), default=0)
         chosen = [one for one in around if len(one.folder) == deepest]
-        versions = {one.version for one in chosen or ours if chosen or one.installed}
-        if len(versions) == 1:
-            found[name] = versions.pop()
-    return found
+        chosen = chosen or [one for one in ours if one.installed]
+        if len({one.version for one in chosen}) == 1:
+            found.append(chosen[0])
+    return tuple(found)
 
 
 def _prefix(held: Held) -> str:

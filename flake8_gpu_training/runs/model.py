@@ -307,6 +307,8 @@ class Run:
     take, no release can tell."""
     held: Mapping[str, str] = field(default_factory=_nothing)
     """Versions of sources that the project holds and the run is started from."""
+    declared: Mapping[str, Mapping[str, Setting]] = field(default_factory=_nothing)
+    """By command and parameter, the defaults in that source, where it was read (ms-swift's)."""
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
     unexported: tuple[Setting, ...] = ()

@@ -1,0 +1,159 @@
+"""What ms-swift takes and does by default: of the source in the project, of a pinned release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from audits_support import audit_named, items_of
+from checks_support import runs_of
+
+from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.registry import all_checks
+from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.verdicts import judge
+from report_builder.scoring import ScoredItem, score
+
+SFT = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset mine.jsonl"
+MEGATRON = SFT.replace("swift", "megatron", 1)
+GRPO = SFT.replace("sft", "rlhf --rlhf_type grpo", 1)
+
+# A fork's source: what stands in it decides, whatever the release of its number has.
+FORK: Mapping[str, str] = {
+    "swift/version.py": "__version__ = '4.6.0.dev0'\n",
+    "swift/cli/main.py": "",
+    "swift/arguments/base_args.py": (
+        "@dataclass\n"
+        "class BaseArguments(Unseen):\n"
+        "    model: Optional[str] = None\n"
+        "    tuner_type: str = 'lora'\n"
+        "    quant_method: Literal['bnb', 'hqq'] = None\n"
+    ),
+    "swift/arguments/sft_args.py": (
+        "@dataclass\nclass SftArguments(BaseArguments, Seq2SeqTrainingArguments):\n    pass\n"
+    ),
+    "swift/trainers/arguments.py": (
+        "from transformers import Seq2SeqTrainingArguments as HfArguments\n\n\n"
+        "@dataclass\n"
+        "class Mixin:\n"
+        "    dataloader_num_workers: Optional[int] = None\n"
+        "    dataloader_persistent_workers: bool = False\n"
+        "    dataloader_prefetch_factor: Optional[int] = None\n\n"
+        "    def __post_init__(self):\n"
+        "        if self.dataloader_prefetch_factor is None:\n"
+        "            self.dataloader_prefetch_factor = 7\n\n\n"
+        "@dataclass\n"
+        "class Seq2SeqTrainingArguments(Mixin, HfArguments):\n"
+        "    pass\n"
+    ),
+}
+
+
+def run_of(root: Path, launch: str, files: Mapping[str, str]) -> Run:
+    """The one run that a line of a script starts."""
+    (run,) = (r for r in runs_of(root, {**files, "a.sh": f"{launch}\n"}) if r.framework == "swift")
+    return run
+
+
+def items(root: Path, launch: str, files: Mapping[str, str]) -> dict[str, ScoredItem]:
+    """The items of the run's audit."""
+    verdicts = judge(run_of(root, launch, files), all_checks())
+    return items_of(score(audit_named("swift"), verdicts))
+
+
+def pin(version: str) -> dict[str, str]:
+    return {"requirements.txt": f"ms-swift=={version}\n"}
+
+
+def test_defaults_are_those_of_the_source_in_the_project(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "fork", f"NPROC_PER_NODE=2 {SFT}", FORK)
+    kept, ahead = run.practice("persistent_workers"), run.practice("prefetch_factor")
+    assert (kept.value, ahead.value) == (False, 7)
+    line = "swift/trainers/arguments.py:7: dataloader_persistent_workers False"
+    assert kept.note == f"ms-swift 4.6.0.dev0 {line}"
+    released = run_of(tmp_path / "released", f"NPROC_PER_NODE=2 {SFT}", pin("4.6.0"))
+    assert released.practice("persistent_workers").value is True
+
+
+def test_what_the_source_in_the_project_lacks_cannot_be_set(tmp_path: Path) -> None:
+    found = items(tmp_path / "fork", f"NPROC_PER_NODE=2 {SFT}", FORK)
+    lacking = ("padding-free", "packing", "multimodal-freezing", "dora", "qlora-eetq")
+    for name in lacking:
+        assert found[name].status is Status.NOT_APPLICABLE, name
+    assert found["padding-free"].current.en == "this release does not have the parameter"
+    assert found["qlora-hqq"].status is Status.DISABLED  # one of its choices
+    released = items(tmp_path / "released", f"NPROC_PER_NODE=2 {SFT}", pin("4.6.0"))
+    assert released["qlora-eetq"].status is Status.DISABLED
+    assert released["padding-free"].status is Status.DISABLED
+
+
+@pytest.mark.parametrize(
+    ("version", "workers", "ahead", "where"),
+    [
+        ("2.6.1", 1, 2, "PyTorch"),
+        ("3.1.1", 0, None, "PyTorch"),
+        ("3.9.3", 1, 10, "ms-swift 3.9.3"),
+        ("4.6.0", 1, 2, "ms-swift 4.6.0"),
+    ],
+)
+def test_each_release_has_its_own_workers(
+    tmp_path: Path, version: str, workers: int, ahead: object, where: str
+) -> None:
+    run = run_of(tmp_path, SFT, pin(version))
+    assert run.practice("dataloader_workers").value == workers
+    assert run.practice("prefetch_factor").value == ahead
+    assert run.practice("prefetch_factor").note.startswith(where)
+
+
+def test_releases_before_3_have_facts_of_their_own(tmp_path: Path) -> None:
+    launch = "swift sft --model_id_or_path Qwen/Qwen2.5-VL-7B-Instruct --dataset mine.jsonl"
+    old = items(tmp_path / "old", f"{launch} --sft_type full", pin("2.0.5.post1"))
+    for name in ("liger-kernel", "multimodal-freezing", "torch-compile", "persistent-workers"):
+        assert old[name].current.en == "this release does not have the parameter", name
+    later = run_of(tmp_path / "later", launch, pin("2.6.1"))
+    assert later.practice("freeze_vision").value is False
+    assert later.practice("tuning").note == "ms-swift 2.6.1: sft_type lora"
+
+
+def test_evidence_names_the_release_at_hand(tmp_path: Path) -> None:
+    old = run_of(tmp_path / "old", f"NPROC_PER_NODE=2 {SFT} --deepspeed zero3", pin("3.7.3"))
+    assert old.practice("gradient_checkpointing").note.startswith("ms-swift 3.7.3")
+    assert "ms-swift 3.7.3 swift/llm/ds_config/zero3.json" in old.practice("zero_stage").note
+    new = run_of(tmp_path / "new", f"NPROC_PER_NODE=2 {SFT} --deepspeed zero3", pin("4.6.0"))
+    assert "ms-swift 4.6.0 swift/config/zero3.json" in new.practice("zero_stage").note
+    assert (old.value("overlap_comm"), new.value("overlap_comm")) == (False, False)
+    first = run_of(tmp_path / "first", f"NPROC_PER_NODE=2 {SFT} --deepspeed zero3", pin("3.1.1"))
+    assert first.value("overlap_comm") is True
+
+
+def test_megatron_has_lora_since_3_7(tmp_path: Path) -> None:
+    for version, status in (("3.4.1", Status.NOT_APPLICABLE), ("3.8.3", Status.ENABLED)):
+        found = items(tmp_path / version, f"{MEGATRON} --train_type lora", pin(version))
+        assert found["lora"].status is status, version
+
+
+def test_megatrons_older_name_of_flash_attention(tmp_path: Path) -> None:
+    launch = f"{MEGATRON} --use_flash_attn true"
+    old = run_of(tmp_path / "old", launch, pin("3.4.1"))
+    assert old.value("attention") == "flash_attention_2"
+    silent = run_of(tmp_path / "silent", MEGATRON, pin("3.2.2"))
+    assert silent.value("attention") == "auto"
+
+
+@pytest.mark.parametrize(
+    ("workers", "status", "said"),
+    [
+        ("--num_infer_workers 4", Status.RECOMMENDED, "vLLM keeps its memory"),
+        ("", Status.NOT_APPLICABLE, "vLLM has GPUs of its own"),
+        ("--vllm_server_host 10.0.0.1", Status.NOT_APPLICABLE, "vLLM is a server of its own"),
+    ],
+)
+def test_before_vllm_mode_the_number_of_engines_says_where_they_are(
+    tmp_path: Path, workers: str, status: Status, said: str
+) -> None:
+    launch = f"CUDA_VISIBLE_DEVICES=0,1,2,3 NPROC_PER_NODE=4 {GRPO} --use_vllm true {workers}"
+    found = items(tmp_path / "old", launch, pin("3.4.1"))["sleep-level"]
+    assert (found.status, found.current.en[: len(said)]) == (status, said)
+    new = items(tmp_path / "new", f"NPROC_PER_NODE=4 {GRPO} --use_vllm true", pin("4.6.0"))
+    assert new["sleep-level"].status is Status.RECOMMENDED
