@@ -370,3 +370,71 @@ def test_a_server_of_images_or_videos_has_flags_of_its_own(
 ) -> None:
     files = {"serve.sh": f"sglang serve --model-path {model} {flags}\n"}
     assert bool(told(tmp_path, files, "GPU005")) is refused
+
+
+RANGE = '[project]\nname = "a"\ndependencies = ["transformers>=4.51.0,<=5.0.0", "torch>=2.4"]\n'
+TRAINS = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset a.jsonl\n"
+
+
+def pinned(root: Path, files: dict[str, str]) -> dict[str, str]:
+    run = next(r for r in runs_of(root, {**files, "train.sh": TRAINS}) if "train.sh" in r.id)
+    return {name: run.versions.get(name, "") for name in ("transformers", "torch", "ms-swift")}
+
+
+@pytest.mark.parametrize(
+    ("files", "transformers"),
+    [
+        ({"requirements.txt": "transformers==5.0.0\n"}, "5.0.0"),
+        # what an option asks for is not what every run has
+        ({"requirements/sglang.txt": "transformers==4.51.1\n"}, ""),
+        (
+            {
+                "requirements.txt": "transformers==5.0.0\n",
+                "requirements/sglang.txt": "transformers==4.51.1\n",
+                "requirements-npu.txt": "transformers==4.52.4\n",
+            },
+            "5.0.0",
+        ),
+        ({"requirements/base.txt": "transformers==4.57.1\n"}, "4.57.1"),
+        ({"requirements-train.txt": "transformers==4.57.1\n"}, "4.57.1"),
+        # images that disagree settle nothing
+        (
+            {
+                "docker/a/Dockerfile": "FROM x\nRUN pip install transformers==4.52.4\n",
+                "docker/b/Dockerfile": "FROM x\nRUN pip install transformers==4.57.1\n",
+            },
+            "",
+        ),
+        ({"docker/a/Dockerfile": "FROM x\nRUN pip install transformers==4.52.4\n"}, "4.52.4"),
+    ],
+)
+def test_a_pin_wins_over_a_range_and_an_option_over_nothing(
+    tmp_path: Path, files: dict[str, str], transformers: str
+) -> None:
+    assert pinned(tmp_path, {"pyproject.toml": RANGE, **files})["transformers"] == transformers
+
+
+def test_an_option_speaks_of_what_nothing_else_does(tmp_path: Path) -> None:
+    files = {"requirements.txt": "transformers==5.0.0\n", "requirements/npu.txt": "torch==2.7.1\n"}
+    assert pinned(tmp_path, files)["torch"] == "2.7.1"
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"README.md": "```\npip install ms-swift==3.7.2\n```\n"}, "3.7.2"),
+        ({"README.md": "pip install \\\n  'ms-swift[all]==3.7.2' -U\n"}, "3.7.2"),
+        ({"README.md": "Tested with ms-swift==3.7.2.\n"}, ""),
+        ({"README.md": "pip install ms-swift==3.7.2\n# or pip install ms-swift==3.8.0\n"}, ""),
+        ({"README.md": "pip install ms-swift==3.7.2\nor ms-swift==3.8.0\n"}, ""),
+        (
+            {"README.md": "pip install ms-swift==3.7.2\n", "requirements.txt": "ms-swift==3.9.0\n"},
+            "3.9.0",
+        ),
+        ({"README.md": "pip install ms-swift==3.7.2\n", "requirements.txt": "ms-swift>=3.9\n"}, ""),
+    ],
+)
+def test_what_a_readme_installs_holds_where_nothing_else_is_said(
+    tmp_path: Path, files: dict[str, str], version: str
+) -> None:
+    assert pinned(tmp_path, files)["ms-swift"] == version

@@ -14,7 +14,12 @@ from flake8_gpu_training.runs.held_sources import (
     named_in_submodules,
     releases_held,
 )
-from flake8_gpu_training.runs.mentions import cloned, mentioned_in, own_requirements
+from flake8_gpu_training.runs.mentions import (
+    cloned,
+    installed_in,
+    mentioned_in,
+    own_requirements,
+)
 from flake8_gpu_training.runs.pins import (
     IMAGE,
     INSTALLED,
@@ -24,6 +29,7 @@ from flake8_gpu_training.runs.pins import (
     Source,
     pins,
     unreleased,
+    with_options_last,
 )
 
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pipfile.lock")
@@ -85,9 +91,11 @@ class Environments:
         for folder in folders:
             levels.append([one for one in others if folder in one.homes])
             others = [one for one in others if folder not in one.homes]
+        levels = with_options_last(levels)
         mentioned = [one for folder in folders for one in self._mentioned(folder)]
+        told = [one for folder in folders for one in self._told_in(folder)]
         installed = self._unreleased | unreleased([*levels, others])
-        found = pins(levels, others, mentioned)
+        found = pins(levels, others, mentioned, told)
         return replace(found, unreleased=installed, held=self._held)
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
@@ -105,6 +113,12 @@ class Environments:
                 for source in mentioned_in(self._text(path), path)
             )
         return self._mentions[folder]
+
+    def _told_in(self, folder: str) -> Iterator[Source]:
+        """What a folder's README tells its reader to install."""
+        for path in self._in_folders.get(folder, ())[:MAX_MENTIONS]:
+            if not path.endswith((".py", ".ipynb")):
+                yield from installed_in(self._text(path), path)
 
     def _text(self, path: str) -> str:
         content = self.project.content(path, MAX_BYTES)

@@ -10,6 +10,7 @@ from flake8_gpu_training.runs.held_sources import repository_of
 from flake8_gpu_training.runs.pins import INSTALLED, Source
 
 _PINNED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]*)(?:\[[\w,-]*\])?==(\d[\w.]*\w)")
+_INSTALLS = re.compile(r"(?m)\bpip3?[ \t]+install[ \t].*$")
 _ESTIMATOR = re.compile(r"\b(transformers|pytorch)_version\s*=\s*[\"'](\d[\d.]*\d)[\"']")
 _HEADER = re.compile(r"(?ms)^# /// script[ \t]*\n(.*?)^# ///[ \t]*$")
 _MODAL = re.compile(r"\.(?:uv_)?pip_install\(([^()]*)")
@@ -36,6 +37,12 @@ def mentioned_in(text: str, path: str) -> Iterator[Source]:
         found = requirement(f"{_PYTORCH.get(name, name)}=={version}", Location(path, 1))
         if found is not None:
             yield Source(f"{path}:{index}", INSTALLED, (found,))
+
+
+def installed_in(text: str, path: str) -> Iterator[Source]:
+    """What the commands of a README install."""
+    lines = _INSTALLS.findall(text.replace("\\\n", " "))
+    yield from mentioned_in("\n".join(lines), path)
 
 
 def cloned(commands: list[Command]) -> frozenset[str]:

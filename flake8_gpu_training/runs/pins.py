@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Optional
 
@@ -61,9 +61,14 @@ def pins(
     levels: Sequence[Iterable[Source]],
     elsewhere: Iterable[Source] = (),
     mentioned: Iterable[Source] = (),
+    told: Iterable[Source] = (),
 ) -> Pins:
     """What holds where ``levels`` do, the nearest one first; those ``elsewhere`` only may where
-    they say nothing, and what is ``mentioned`` may unless they pin."""
+    they say nothing, and what is ``mentioned`` may unless they pin.
+
+    ``told``: of what is mentioned, that which the reader is told to install. It holds where
+    nothing else is said of the distribution.
+    """
     near = [_said_by(level) for level in levels]
     far = _said_by(elsewhere)
     versions: dict[str, str] = {}
@@ -78,11 +83,51 @@ def pins(
         if said is not None and said.version:
             versions[name] = said.version
         limits[name] = (said.limits if said is not None else ()) or ("",)
+    last = _said_by(told)
     for name, one in _said_by(mentioned).items():
-        if name not in versions or name in perhaps:
+        said = last.get(name)
+        if name not in limits and said is not None and said.limits == one.limits and said.version:
+            versions[name] = said.version
+            limits[name] = said.limits
+        elif name not in versions or name in perhaps:
             perhaps[name] = (*perhaps.get(name, ()), *one.limits)
             limits.setdefault(name, ("",))
     return Pins(MappingProxyType(versions), MappingProxyType(limits), MappingProxyType(perhaps))
+
+
+def with_options_last(levels: Sequence[list[Source]]) -> list[list[Source]]:
+    """``levels``, and one of the files for options (``requirements/npu.txt``): of what the
+    others speak, those do not speak for every run."""
+    main = [[one for one in level if not _is_option(one)] for level in levels]
+    said = {
+        item.name
+        for level in main
+        for one in level
+        for item in one.requirements
+        if item.specifier or item.version
+    }
+    options = [
+        replace(one, requirements=tuple(r for r in one.requirements if r.name not in said))
+        for level in levels
+        for one in level
+        if _is_option(one)
+    ]
+    return [*main, options]
+
+
+def _is_option(source: Source) -> bool:
+    match = _OPTION.search(source.path.lower())
+    return source.kind == REQUIRED and match is not None and not _BASE.fullmatch(match[1])
+
+
+_OPTION = re.compile(
+    r"(?:^|/)(?:(?:requirements?|reqs?|deps|dependencies)/(?:requirements?[-_.])?"
+    r"|requirements?[-_.])([\w.-]+)\.(?:txt|in)$"
+)
+_BASE = re.compile(
+    r"(?:requirements?|base|common|core|main|default|train(?:ing)?|runtime|prod(?:uction)?|all|full"
+    r"|gpu|cuda|cu\d+|nvidia|lock(?:ed)?|frozen|install(?:ation)?|pip|linux|py\d+)(?:[-_.]\w+)*"
+)
 
 
 def _nearest(said: Sequence[_Said]) -> Optional[_Said]:
@@ -129,6 +174,8 @@ def _environment(source: Source, item: Requirement) -> str:
 def _said(pinned: Mapping[int, set[str]], files: Mapping[str, set[str]]) -> _Said:
     limits = {",".join(sorted(these - {""})) for these in files.values()}
     agreed = next((next(iter(pinned[k])) for k in sorted(pinned) if len(pinned[k]) == 1), "")
+    if pinned and agreed not in pinned[min(pinned)]:
+        agreed = ""  # what disagrees with itself is not settled by what agrees with none of it
     if LOCK in pinned and len(pinned[LOCK]) > 1:
         return _Said("", tuple(sorted({_minor(version) for version in pinned[LOCK]})))
     return _Said(agreed, tuple(sorted(limits - {""})))
