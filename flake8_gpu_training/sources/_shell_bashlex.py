@@ -16,6 +16,7 @@ from ._shell_syntax import (
     Function,
     Group,
     If,
+    Not,
     Pipeline,
     Program,
     Redirect,
@@ -115,7 +116,9 @@ class _Reader:
             for part in node.parts
             if part.kind not in ("pipe", "reservedword")
         )
-        return stages[0] if len(stages) == 1 else Pipeline(stages)
+        made = stages[0] if len(stages) == 1 else Pipeline(stages)
+        signs = [part.word for part in node.parts if part.kind == "reservedword"]
+        return Not(made) if signs.count("!") % 2 else made
 
     def _compound(self, node: Any, depth: int) -> Statement:
         opening = node.list[0]

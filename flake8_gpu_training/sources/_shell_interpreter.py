@@ -26,6 +26,7 @@ from ._shell_plain import (
     endless,
     env_assignment,
     is_appending,
+    is_pattern,
     is_test,
     joined,
     joined_path,
@@ -46,6 +47,7 @@ from ._shell_syntax import (
     Function,
     Group,
     If,
+    Not,
     Pipeline,
     Program,
     Redirect,
@@ -210,6 +212,8 @@ class Interpreter:
                 self._statement(item, context)
         elif isinstance(statement, AndOr):
             self._and_or(statement, context)
+        elif isinstance(statement, Not):
+            self._statement(statement.body, context)
         elif isinstance(statement, Pipeline):
             self._pipeline(statement, context)
         elif isinstance(statement, Group):
@@ -241,8 +245,8 @@ class Interpreter:
             chain.append((left.operator, left.right))
             left = left.left
         self._statement(left, context)
-        tested = is_test(left, context.source)
         truth = self._truth(left, context)
+        tested = is_test(left, context.source) or truth is not None
         for sign, right in reversed(chain):
             if self.state.dead:
                 return
@@ -310,8 +314,10 @@ class Interpreter:
         They are possible where the test asks a variable that the environment may set
         (``X=${X:-false}``); what the branch would assign is not in force.
         """
-        if isinstance(condition, Block) and len(condition.items) == 1:
-            condition = condition.items[0]
+        while isinstance(condition, Not) or (
+            isinstance(condition, Block) and len(condition.items) == 1
+        ):
+            condition = condition.body if isinstance(condition, Not) else condition.items[0]
         if not isinstance(condition, Simple) or not condition.words:
             return
         text = context.source.text
@@ -341,6 +347,9 @@ class Interpreter:
         """Whether a test holds, when all values in it are known."""
         if isinstance(condition, Block) and len(condition.items) == 1:
             condition = condition.items[0]
+        if isinstance(condition, Not):
+            truth = self._truth(condition.body, context)
+            return None if truth is None else not truth
         if isinstance(condition, AndOr):
             left = self._truth(condition.left, context)
             right = self._truth(condition.right, context)
@@ -354,6 +363,10 @@ class Interpreter:
         word = context.source.text[first.start : first.end]
         if word in _CONSTANT:
             return _CONSTANT[word]
+        if word.lstrip('"').startswith("$") and len(condition.words) == 1:  # ``if $QLORA``
+            fields = self._expander(context).fields(first)
+            is_plain = len(fields) == 1 and is_known(fields[0].value)
+            return _CONSTANT.get(fields[0].text) if is_plain else None
         if word == "getopts":
             expander = self._expander(context)
             spans = condition.words[1:]
@@ -367,7 +380,7 @@ class Interpreter:
             words.pop()
         if not all(is_known(field.value) for field in words):
             return None
-        patterns = closing == "]]" and bool(words) and not words[-1].quoted
+        patterns = closing == "]]" and bool(words) and is_pattern(words[-1])
         return tested([field.text for field in words], patterns)
 
     def _case(self, statement: Case, context: _Context) -> None:
@@ -396,6 +409,8 @@ class Interpreter:
         return None
 
     def _for(self, statement: For, context: _Context) -> None:
+        if self._for_arguments(statement, context):
+            return
         expander = self._expander(context)
         fields = [field for span in statement.items or () for field in expander.fields(span)]
         location = context.source.location(statement.start)
@@ -407,6 +422,29 @@ class Interpreter:
         inner = context if surely else replace(context, conditional=True)
         self._statement(statement.body, inner)
         self._leave_loop(before, surely)
+
+    def _for_arguments(self, statement: For, context: _Context) -> bool:
+        """Walk ``for x in "$@"`` with each known argument; False when they are not known."""
+        state = self.state
+        values = state.positional
+        spans = statement.items or ()
+        texts = [context.source.text[span.start : span.end].strip('"') for span in spans]
+        if not statement.variable or (statement.items is not None and texts != ["$@"]):
+            return False
+        if values is None or state.may_have_more or len(values) > MAX_ARGUMENTS:
+            return False
+        if not all(is_known(value) for value in values):
+            return False
+        place = context.source.location(statement.start)
+        for value in tuple(values):
+            self.state.set(statement.variable, Variable(value, place))
+            self._statement(statement.body, context)
+            if self.state.dead == "continue":
+                self.state.dead = ""
+            if self.state.dead:
+                self.state.dead = "" if self.state.dead == "break" else self.state.dead
+                break
+        return True
 
     def _set_loop_variable(
         self, statement: For, fields: Sequence[Field], location: Location, context: _Context

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import operator
 import posixpath
 import re
@@ -16,6 +17,7 @@ from ._shell_syntax import (
     Arithmetic,
     Block,
     Group,
+    Not,
     Pipeline,
     Redirect,
     Simple,
@@ -47,9 +49,21 @@ def is_test(statement: Statement, source: Source) -> bool:
             return False
         first = statement.words[0]
         return source.text[first.start : first.end] in _TESTS
+    if isinstance(statement, Not):
+        return is_test(statement.body, source)
     if isinstance(statement, Pipeline) and statement.stages:
         return is_test(statement.stages[-1], source)
     return isinstance(statement, (Arithmetic, Group, Block))
+
+
+def is_pattern(field: Field) -> bool:
+    """Whether a word right of ``==`` has characters that stand for others (``*"="*``)."""
+    if not field.quoted or "$" in field.raw:
+        return not field.quoted
+    return bool(re.search(r"[*?\[\\(]", _QUOTED.sub("", field.raw)))
+
+
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def tested(words: Sequence[str], patterns: bool) -> Optional[bool]:
@@ -65,8 +79,10 @@ def tested(words: Sequence[str], patterns: bool) -> Optional[bool]:
         return None
     left, sign, right = words
     if sign in ("=", "==", "!="):
-        if patterns and re.search(r"[*?\[\\(]", right):
+        if patterns and re.search(r"[\[\\(]", right):
             return None
+        if patterns and re.search(r"[*?]", right):
+            return fnmatch.fnmatchcase(left, right) is (sign != "!=")
         return (left == right) is (sign != "!=")
     compare = _COMPARED.get(sign)
     if compare is None or not all(re.fullmatch(r"-?\d{1,15}", word) for word in (left, right)):

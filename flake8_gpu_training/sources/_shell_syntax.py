@@ -91,6 +91,13 @@ class AndOr:
 
 
 @dataclass(frozen=True)
+class Not:
+    """``! body``."""
+
+    body: Statement
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """``a | b``: every stage runs in a process of its own."""
 
@@ -116,7 +123,7 @@ class If:
 
 @dataclass(frozen=True)
 class For:
-    """``for variable in items``; ``items`` is None for ``"$@"`` and counting loops."""
+    """``for variable in items``; ``items`` is None for ``"$@"``, empty for counting loops."""
 
     variable: str
     start: int
@@ -161,7 +168,9 @@ class Arithmetic:
     span: Span
 
 
-Statement = Union[Simple, Block, AndOr, Pipeline, Group, If, For, While, Case, Function, Arithmetic]
+Statement = Union[
+    Simple, Block, AndOr, Not, Pipeline, Group, If, For, While, Case, Function, Arithmetic
+]
 
 
 @dataclass(frozen=True)
@@ -235,7 +244,7 @@ def children(statement: Statement) -> Iterator[Statement]:
         yield statement.body
     elif isinstance(statement, Case):
         yield from statement.bodies
-    elif isinstance(statement, (Group, For, Function)):
+    elif isinstance(statement, (Group, For, Function, Not)):
         yield statement.body
 
 

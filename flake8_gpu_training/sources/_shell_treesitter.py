@@ -20,6 +20,7 @@ from ._shell_syntax import (
     Function,
     Group,
     If,
+    Not,
     Pipeline,
     Program,
     Redirect,
@@ -377,7 +378,7 @@ class _Reader:
         return Pipeline(tuple(stage for stage in made if stage is not None))
 
     def _negated_command(self, node: Node, depth: int) -> Statement:
-        return self.block([child for child in node.children if child.type != "!"], depth)
+        return Not(self.block([child for child in node.children if child.type != "!"], depth))
 
     def _subshell(self, node: Node, depth: int) -> Statement:
         return Group(self.block(node.children, depth), isolated=True)
@@ -431,7 +432,7 @@ class _Reader:
             made = self._assignment(first)
             name, start = (made.name, made.start) if made else ("", start)
         body = [child for child in node.children if child.type in _BODIES]
-        return For(name, start, None, self.block(body, depth))
+        return For(name, start, (), self.block(body, depth))
 
     def _while_statement(self, node: Node, depth: int) -> Statement:
         body = [child for child in node.children if child.type == "do_group"]
