@@ -21,19 +21,20 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"whisper|wav2vec|hubert|cosyvoice|\btts\b|qwen\d*-audio|qwen2-audio", "audio"),
     (
         r"\bwan\d|wan-?2|cogvideo|hunyuanvideo|hunyuan-video|\bltx\b|ltx-|mochi|open-?sora|t2v|i2v"
-        r"|minimax-h\d",
+        r"|minimax-h\d|\bmova-|longlive|lingbot-|joyai-echo",
         "video",
     ),
     (
         r"\bflux|stable-diffusion|sdxl|\bsd3|sd-turbo|kolors|pixart|sana|omnigen"
-        r"|(?:qwen|glm|ernie|hunyuan|\bz)[-_]?image|hunyuan-?3d",
+        r"|(?:qwen|glm|ernie|hunyuan|longcat|\bz)[-_]?image|hunyuan-?3d|ideogram-|\bkrea-\d",
         "image",
     ),
     (
         r"\bvl\b|ocr|-vl-|vl\d|vision|llava|internvl|omni|minicpm-v|minicpm-o|glm-4v|glm-4\.\dv"
         r"|pixtral|molmo|paligemma|idefics|smolvlm|ovis|cogvlm|kimi-vl|emu3|qwen3\.[56]|gemma-3-(4|12|27)b"
-        r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq|kimi-k2\.5"
-        r"|ministral-3|mistral-large-3|intern-s1|step-?3\.7",
+        r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq|kimi-k2\.[5-9]"
+        r"|kimi-k3|minimax-m3|ministral-3|mistral-(?:large-3|medium-3\.5)|intern-s1|step-?3\.7"
+        r"|\bglyph\b",
         "MLLM",
     ),
     (
@@ -45,7 +46,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
         r"qwen|qwq|llama|mistral|mixtral|ministral|gemma|\bphi-?\d|deepseek|internlm|glm|baichuan|\byi-"
         r"|bloom|falcon|\bopt-\d|gpt2|gpt-?(neo|j|oss)|pythia|codegen-\d|xglm-\d|dialogpt-|cerebras-gpt|olmo|smollm|granite|minicpm|starcoder"
         r"|codellama|vicuna|alpaca|zephyr|tinyllama|kimi|moonlight|hunyuan|ernie|seed-oss|nemotron|mpt-"
-        r"|lfm2|minimax|mimo-|(?:ring|ling)-(?:\dt|mini|flash|lite|plus)|trinity-(?:large|mini|nano)|step-?3\.5",
+        r"|lfm2|minimax|mimo-|(?:ring|ling)-(?:\d|mini|flash|lite|plus)|trinity-(?:large|mini|nano)|step-?3\.5"
+        r"|llada2|laguna-|\bhy3\b",
         "LLM",
     ),
 )
@@ -56,7 +58,7 @@ _ACTIVE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-a(\d+(?:\.\d+)?)b(?![a-z0-
 # Families of mixtures whose names tell no number of experts (vllm-project/recipes).
 _EXPERTS = re.compile(
     r"deepseek-(?:v\d|r1(?!.*distill)|moe|coder-v2|vl2)|glm-5|glm-4\.[567](?!v-flash)|mistral-large-3"
-    r"|hunyuan-a\d+b|minimax-m\d|mimo-v2|(?:ring|ling)-(?:\dt|mini|flash|lite|plus)"
+    r"|hunyuan-a\d+b|minimax-m\d|mimo-v2|(?:ring|ling)-(?:\d|mini|flash|lite|plus)|llada2|laguna-|\bhy3\b|kimi-k3"
     r"|trinity-(?:large|mini|nano)|intern-s1(?!-mini)|step-?3\.\d|kimi-k2|gpt-oss|qwen3-next"
 )
 _WORKING = re.compile(

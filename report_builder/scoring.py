@@ -173,10 +173,12 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         status,
         item.points * share,
         item.points,
-        item.points * (1 - share) if to_gain else 0.0,
+        item.points * (1 - share) if to_gain and not judgement.is_likely else 0.0,
         f"{item.category}/{item.group}" if item.group else "",
         judgement.evidence if status is judgement.status else (),
-        excluded or (judgement.current if told else _instead(item, judgement, status)),
+        excluded
+        or _own_words(item, judgement, status)
+        or (judgement.current if told else _instead(item, judgement, status)),
         judgement.action if advised else Text("", ""),
         _places(judgement) if advised else (),
         judgement.change if _is_code(judgement, status) else None,
@@ -186,6 +188,11 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
 def _is_code(judgement: Judgement, status: Status) -> bool:
     """Whether the change is one of the framework's code."""
     return status is judgement.status and (judgement.needs_code or status is Status.DISABLED)
+
+
+def _own_words(item: Item, judgement: Judgement, status: Status) -> Optional[Text]:
+    """What the judgement says of the item's variant where it is off."""
+    return dict(judgement.told).get(item.variant) if status is Status.DISABLED else None
 
 
 def _instead(item: Item, judgement: Judgement, status: Status) -> Text:

@@ -119,6 +119,16 @@ def verl(options: Mapping[str, Any], model: str = QWEN, gpus: str = H100, pin: s
     return {"run.sh": script(VERL.format(model=model, options=given or "\\"), gpus), **pinned(pin)}
 
 
+def slime(more: str = "", gpus: int = 2) -> Files:
+    """A run of slime, whose engines its program starts."""
+    command = "ray job submit -- python3 train.py --hf-checkpoint /root/Qwen3-4B "
+    command += f"--rollout-num-gpus-per-engine {gpus} --sglang-mem-fraction-static 0.7 {more}"
+    program = "from sglang.srt.server_args import ServerArgs\n"
+    program += "from slime.utils.arguments import parse_args\n\n"
+    program += "server = ServerArgs(**vars(parse_args()))\n"
+    return {"run.sh": script(command), "train.py": program}
+
+
 def container(options: Mapping[str, Any], run: str = "", model: str = QWEN) -> Files:
     """``docker run`` with the project's image."""
     given = " ".join(_flag(name, value) for name, value in options.items())
@@ -206,6 +216,15 @@ def _compute() -> Iterator[Case]:
     yield from of(ahead, ON, {}, "SGLang 0.4.3", pin="0.4.3")
     yield from of(ahead, ADVISED, {"disable_overlap_schedule": True}, "overlap")
     yield from of(ahead, NA, {"pp_size": 2})
+    hybrid, older = "Qwen/Qwen3-Next-80B-A3B-Instruct", {"pin": "0.5.10"}
+    yield from of(ahead, ON, {"tp_size": 4}, "disable_overlap_schedule=False", model=hybrid)
+    yield from of(ahead, NA, {"tp_size": 4}, model=hybrid, **older)
+    lone = {"tp_size": 4, "mamba_radix_cache_strategy": "no_buffer"}
+    yield from of(ahead, NA, lone, model=hybrid, fronts=SERVED)
+    off = flags({"disable_overlap_schedule": True, "device": "cpu"}, gpus="")
+    yield Case(ahead, OFF, "flags", off, "overlap")
+    yield from of(graphs, NA, {}, model="Qwen/Qwen2.5-VL-7B-Instruct")
+    yield from of(graphs, ON, {"tp_size": 8}, "breakable", model="Qwen/Qwen3.5-397B-A17B")
     yield from of(ahead, NA, {"speculative_algorithm": "EAGLE"}, pin="0.5.3")
     yield from of(ahead, OFF, {"disable_overlap_schedule": True, "pp_size": 2}, "overlap")
     halves = "two-batch-overlap"
@@ -232,7 +251,12 @@ def _compute() -> Iterator[Case]:
     yield from of(products, ON, {}, "Qwen3-8B-FP8", model=QWEN_FP8)
     yield from of(products, NA, {})
     yield from of(products, NA, {"quantization": "fp8"}, gpus=A100)
-    yield Case(products, Status.UNKNOWN, "flags", flags({"quantization": "fp8"}, gpus="nodes=1"))
+    somewhere = flags({"quantization": "fp8"}, gpus="nodes=1")
+    yield Case(products, ON, "flags", somewhere, "fp8_gemm_runner_backend=auto")
+    older = flags({"quantization": "fp8"}, gpus="nodes=1", pin="0.5.6")
+    yield Case(products, Status.UNKNOWN, "flags", older)
+    npu = {"quantization": "fp8", "device": "npu"}
+    yield Case(products, NA, "flags", flags(npu, gpus=""))
     deep = "deepgemm"
     yield from of(deep, ON, {"tp_size": 8}, "SGLANG_ENABLE_JIT_DEEPGEMM=1", model=LATENT, gpus=H200)
     yield from of(
@@ -267,6 +291,9 @@ def _cache() -> Iterator[Case]:
     )
     yield from of(chunked, NA, {})
     yield from of(chunked, NA, {"tp_size": 8, "attention_backend": "triton"}, model=LATENT)
+    yield from of(chunked, NA, {"attention_backend": "ascend"}, model="$MODEL", fronts="flags")
+    yield from of(chunked, NA, {"device": "npu"}, model="$MODEL", fronts="flags")
+    yield from of(chunked, Status.UNKNOWN, {}, model="$MODEL", fronts="flags")
     yield from of("max-total-tokens", ON, {"max_total_tokens": 65536}, "65536")
     yield from of("max-total-tokens", OFF, {})
     sizes = {"context_length": 32000, "max_running_requests": 32}
@@ -361,6 +388,16 @@ def _rlhf() -> Iterator[Case]:
     yield Case("pause-generation", OFF, "python", sampled({}))
     yield from of("pause-generation", OFF, {}, fronts="verl")
     yield from of("pause-generation", NA, {})
+    for more in ("--colocate", ""):
+        yield Case("pause-generation", ON, "slime", slime(more), "pause_generation")
+    apart = verl({})["run.sh"].replace("trainer.nnodes", f"{_APART}=False trainer.nnodes")
+    yield Case("pause-generation", ON, "verl", {"run.sh": apart}, "pause_generation")
+    yield Case("router", ON, "slime", slime(), "sglang_router")
+    named = slime("--sglang-router-ip 10.0.0.1")
+    yield Case("router", ON, "slime", named, "--sglang-router-ip 10.0.0.1")
+    yield Case("router-cache-aware", ON, "slime", slime(), "cache_aware")
+    yield Case("multi-node", ON, "slime", slime("", 16), "--rollout-num-gpus-per-engine 16")
+    yield Case("multi-node", NA, "slime", slime("--num-gpus-per-node 16", 16))
     exact = "deterministic-inference"
     yield from of(
         exact, ON, {"enable_deterministic_inference": True}, "deterministic", fronts="sampled verl"
@@ -374,6 +411,9 @@ def _rlhf() -> Iterator[Case]:
     yield from of("cpu-weight-backup", ON, backed, "backup", fronts="sampled")
     yield from of("cpu-weight-backup", OFF, lent, fronts="sampled")
     yield from of("cpu-weight-backup", NA, {}, fronts="sampled flags")
+    yield from of("cpu-weight-backup", ON, {}, "enable_weights_cpu_backup=True", fronts="verl")
+    yield Case("cpu-weight-backup", OFF, "slime", slime("--colocate"))
+    yield Case("cpu-weight-backup", NA, "slime", slime())
     forked = {
         "load_format": "remote_instance",
         "remote_instance_weight_loader_seed_instance_ip": "10.0.0.1",
@@ -398,9 +438,12 @@ def _serving() -> Iterator[Case]:
     yield from of("metrics", ON, {"enable_metrics": True}, "metrics", fronts="flags yaml pod")
     yield from of("metrics", OFF, {}, fronts=SERVED)
     yield from of("metrics", ADVISED, {}, writes="--enable-metrics", fronts="pod")
-    yield from of("metrics", NA, {}, fronts="python verl")
+    yield from of("metrics", NA, {}, fronts="python")
+    yield from of("metrics", OFF, {}, fronts="verl")
+    yield Case("metrics", ON, "slime", slime())
     yield from of("watchdog", ON, {}, "watchdog_timeout=300")
     yield from of("watchdog", OFF, {"watchdog_timeout": 1000000}, "1000000")
+    yield from of("watchdog", ON, {"watchdog_timeout": 9000}, "9000")
     yield from of("watchdog", NA, {}, pin="0.3.0")
     yield from of("hisparse", ON, {"tp_size": 8, "enable_hisparse": True}, "hisp", model=SPARSE)
     yield from of("hisparse", OFF, {"tp_size": 8}, model=SPARSE)
@@ -445,7 +488,9 @@ def _graphs() -> Iterator[Case]:
     marked = {"enable_layerwise_nvtx_marker": True, "disable_cuda_graph": True}
     yield from of(item, OFF, marked, fronts=SERVED)
     metal = flags({"disable_cuda_graph": True}, gpus="", start="SGLANG_USE_MLX=1 ")
-    yield Case(item, NA, "flags", metal)
+    yield Case(item, OFF, "flags", metal, "disable_cuda_graph")
+    yield from of(item, OFF, {"attention_backend": "torch_native"}, "torch_native")
+    yield from of(item, NA, {}, model="google/embeddinggemma-300m", fronts=SERVED)
     yield from of(
         item, ADVISED, {"disable_cuda_graph": True}, "disable", fronts="flags yaml python"
     )
@@ -479,10 +524,14 @@ def _memory() -> Iterator[Case]:
     yield from of(kind, ON, {"kv_cache_dtype": "fp8_e4m3"}, "fp8_e4m3")
     yield from of(kind, OFF, {})
     yield from of(kind, NA, {}, gpus=A100)
+    yield Case(kind, OFF, "flags", flags({"device": "npu"}, gpus=""))
     chunks = "chunked-prefill-size"
     yield from of(chunks, ON, {}, "chunked_prefill_size")
     yield from of(chunks, ON, {"chunked_prefill_size": 4096}, "4096")
     yield from of(chunks, ADVISED, {"chunked_prefill_size": -1}, "-1", "8192")
+    whole = {"chunked_prefill_size": -1}
+    yield from of(chunks, OFF, whole, "-1", model="openbmb/MiniCPM-V-4.6", fronts=SERVED)
+    yield Case(chunks, OFF, "flags", flags({**whole, "device": "npu"}, gpus=""), "-1")
     yield Case(chunks, NA, "router", router({}))
     running = "max-running-requests"
     yield from of(running, ON, {}, "max_running_requests")
@@ -504,6 +553,9 @@ def _prefixes() -> Iterator[Case]:
     yield from of(radix, OFF, {"disable_radix_cache": True}, model="Qwen/Qwen3-Embedding-8B")
     yield from of("page-size", ON, {"page_size": 64}, "64")
     yield from of("page-size", OFF, {})
+    yield from of("page-size", ON, {"attention_backend": "flashmla"}, "page_size=64", model=LATENT)
+    yield from of("page-size", ON, {"tp_size": 8}, "page_size=64", model=SPARSE)
+    yield Case("page-size", ON, "flags", flags({"device": "npu"}, gpus=""), "page_size=128")
     yield from of("page-size", NA, {}, pin="0.4.3")
 
 
@@ -526,12 +578,17 @@ def _groups() -> Iterator[Case]:
     yield from of(experts, ADVISED, nodes, writes="deepep", model=LATENT, gpus=H200)
     yield from of(experts, OFF, {"tp_size": 8}, model=MIXTURE)
     yield from of(experts, NA, {"tp_size": 8}, model=LARGE)
+    yield from of(experts, NA, {}, model="$MODEL", fronts="flags")
+    spread = {"tp_size": 8, "moe_a2a_backend": "deepep"}
+    yield from of("two-batch-overlap", OFF, spread, model="$MODEL", fronts="flags")
+    yield from of("single-batch-overlap", OFF, spread, model="$MODEL", fronts="flags")
 
 
 def _weights() -> Iterator[Case]:
     yield from of("fp8-online", ON, {"quantization": "fp8"}, "fp8")
     yield from of("fp8-online", ADVISED, {}, writes="fp8", fronts=SERVED)
-    yield from of("fp8-online", OFF, {}, fronts="python")
+    yield from of("fp8-online", ADVISED, {}, fronts="python")
+    yield from of("fp8-online", OFF, {}, fronts="sampled verl")
     yield from of("fp8-online", OFF, {}, gpus=A100)
     yield from of("prequantized", ON, {}, "Qwen3-8B-FP8", model=QWEN_FP8)
     yield from of("prequantized", ON, {"tp_size": 8}, "DeepSeek-V3", model=LATENT)
@@ -546,7 +603,14 @@ def _weights() -> Iterator[Case]:
     yield from of("moe-wna16", NA, {})
     yield from of("awq-gptq-marlin", ON, {}, "AWQ", model="Qwen/Qwen3-8B-AWQ", gpus=SMALL)
     yield from of("torchao", ON, {"torchao_config": "int4wo-128"}, "int4wo", pin="0.4.6")
-    yield from of("torchao", OFF, {"quantization": "fp8"})
+    yield from of("torchao", OFF, {"quantization": "fp8"}, pin="0.5.15")
+    yield from of("torchao", NA, {"quantization": "fp8"})
+    yield from of("awq-gptq-marlin", ADVISED, {}, gpus=A100, fronts=SERVED)
+    yield from of("prequantized", ON, {}, "Kimi-K2.5", model="moonshotai/Kimi-K2.5")
+    for own in ("prequantized", "awq-gptq-marlin", "bitsandbytes", "modelopt"):
+        yield from of(own, OFF, {}, fronts=SERVED)
+    yield Case("fp8-online", ADVISED, "flags", flags({}, gpus="nodes=1"))
+    yield Case("fp8-online", OFF, "flags", flags({"device": "npu"}, gpus=""))
     yield from of("prequantized", OFF, {"quantization": "fp8"})
     for item in ("fp8-online", "prequantized", "awq-gptq-marlin", "bitsandbytes", "modelopt"):
         yield Case(item, NA, "router", router({}))
@@ -578,6 +642,17 @@ def _attention() -> Iterator[Case]:
     yield from of(third, OFF, exact, "triton")
     yield from of(third, NA, {}, gpus=A100)
     yield from of(third, NA, {}, pin="0.4.3")
+    yield Case(
+        third, OFF, "flags", flags({"attention_backend": "triton"}, gpus="nodes=1"), "triton"
+    )
+    yield Case(third, Status.UNKNOWN, "flags", flags({}, gpus="nodes=1"))
+    yield Case(third, NA, "flags", flags({"device": "npu"}, gpus=""))
+    yield from of(third, OFF, {}, fronts="verl")
+    yield from of(third, ON, {}, "fa3", fronts="verl", pin="0.5.10")
+    yield from of(heads, ON, {}, "attention_backend=flashinfer", fronts="verl")
+    math = "deepseek-ai/DeepSeek-Math-V2"
+    yield from of(sparse, ON, {"tp_size": 8}, "DSA", model=math)
+    yield from of(latent, NA, {"tp_size": 8}, model=math)
 
 
 def _drafts() -> Iterator[Case]:
@@ -594,6 +669,14 @@ def _drafts() -> Iterator[Case]:
     glm = "zai-org/GLM-4.5-Air"
     own = {"tp_size": 8, "speculative_algorithm": "EAGLE"}
     yield from of("mtp", ON, own, "EAGLE", model=glm)
+    for model in ("zai-org/GLM-5.1-FP8", "$MODEL"):
+        yield from of("mtp", ON, own, "EAGLE", model=model, fronts="flags")
+        yield from of("eagle2", OFF, own, model=model, fronts="flags")
+    spoken = f"{_MTP}.enable=True {_MTP}.enable_rollout=True trainer.nnodes"
+    files = {"run.sh": verl({})["run.sh"].replace("trainer.nnodes", spoken)}
+    yield Case("mtp", ON, "verl", files, "enable_rollout")
+    yield from of("mtp", OFF, {}, fronts="verl")
+    yield from of("mtp", NA, {}, model="google/embeddinggemma-300m", fronts=SERVED)
     yield from of("mtp", ON, {**own, "speculative_algorithm": "NEXTN"}, "NEXTN", model=LATENT)
     yield from of("mtp", ADVISED, {"tp_size": 8}, writes="num", model=glm, fronts=SERVED)
     yield from of("mtp", OFF, {"tp_size": 8}, model=glm, fronts="python")
@@ -601,6 +684,7 @@ def _drafts() -> Iterator[Case]:
     yield from of("mtp", NA, {}, pin="0.3.0")
 
 
+_MTP = "actor_rollout_ref.model.mtp"
 _TRAINS = "    engine.release_memory_occupation()\n"
 
 
@@ -612,6 +696,23 @@ def _rollouts() -> Iterator[Case]:
     kept = {"run.sh": verl({})["run.sh"].replace("trainer.nnodes", f"{_FREE}=False trainer.nnodes")}
     yield Case(saver, ADVISED, "verl", kept, _FREE, _FREE)
     yield from of(saver, NA, {})
+    yield Case(saver, ON, "slime", slime("--colocate"), "enable_memory_saver=True")
+    yield Case(saver, NA, "slime", slime())
+    yield Case(saver, ON, "slime", slime("--offload"), "--offload")
+    yield Case(saver, OFF, "slime", slime("--colocate --no-offload-rollout"), "no-offload")
+    disk = "--update-weight-transport disk"
+    for item, more, shows in (
+        ("weights-from-tensor", "--colocate", "--colocate"),
+        ("weights-from-distributed", "", "NCCL"),
+        ("weights-from-disk", disk, disk),
+        ("weights-from-disk", f"--colocate {disk}", disk),
+    ):
+        yield Case(item, ON, "slime", slime(more), shows)
+    yield Case("weights-from-tensor", OFF, "slime", slime())
+    yield Case("weights-from-distributed", OFF, "slime", slime("--colocate"))
+    graphs = "piecewise-cuda-graph"
+    yield Case(graphs, OFF, "slime", slime("--colocate"))
+    yield Case(graphs, ON, "slime", slime(), "breakable")
     by = {
         "weights-from-tensor": "update_weights_from_tensor",
         "weights-from-disk": "update_weights_from_disk",
@@ -629,6 +730,7 @@ def _rollouts() -> Iterator[Case]:
 
 
 _FREE = "actor_rollout_ref.rollout.free_cache_engine"
+_APART = "actor_rollout_ref.hybrid_engine"
 
 
 def _production() -> Iterator[Case]:
@@ -636,7 +738,10 @@ def _production() -> Iterator[Case]:
     yield from of(apart, ON, {"disaggregation_mode": "prefill"}, "prefill", fronts=SERVED)
     yield Case(apart, ON, "router", router({"pd_disaggregation": True}), "pd-dis")
     yield from of(apart, OFF, {}, fronts=SERVED)
-    yield from of(apart, NA, {}, fronts="python verl")
+    yield from of(apart, NA, {}, fronts="python")
+    yield from of(apart, OFF, {}, fronts="verl")
+    yield Case(apart, OFF, "slime", slime())
+    yield Case(apart, ON, "slime", slime("--prefill-num-servers 1"), "--prefill-num-servers 1")
     adapters = "lora-serving"
     yield from of(adapters, ON, {"lora_paths": "a=b/c", "max_lora_rank": 16}, "lora")
     yield from of(adapters, OFF, {})

@@ -98,7 +98,7 @@ NEVER_ADVISED = {
     ),
     **dict.fromkeys(
         """
-        prequantized awq-gptq-marlin bitsandbytes modelopt torchao moe-wna16 eagle3 eagle2
+        prequantized bitsandbytes modelopt torchao moe-wna16 eagle3 eagle2
         standalone ngram weights-from-disk weights-from-tensor weights-from-distributed
         """.split(),  # noqa: SIM905
         _ONE_OF,
@@ -107,7 +107,7 @@ NEVER_ADVISED = {
 """Items that are never recommended, and why; they are shown disabled instead."""
 NEVER_OFF = {"dsa-backend", "fp8-gemm", "eviction-policy", "multi-node", "max-new-tokens-clip"}
 """Of those, what is on wherever it applies."""
-IN_PROGRAMS = {"pause-generation", "cpu-weight-backup", "shared-memory", "cpu-cores"} | {
+IN_PROGRAMS = {"pause-generation", "metrics", "cpu-weight-backup", "shared-memory", "cpu-cores"} | {
     f"weights-from-{way}" for way in ("disk", "tensor", "distributed")
 }
 """Items that one front end alone has: calls of a program, words of a container or scheduler."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._judging import (
@@ -51,10 +52,13 @@ UNREAD = Text("并非所有参数都已读到", "not all settings could be read"
 _DIFFUSION = Text(
     "图像、视频模型的服务另有参数", "models of images and videos have servers of their own"
 )
-_FOREIGN = Text("不在 NVIDIA GPU 上运行", "it does not run on NVIDIA GPUs")
+FOREIGN = Text("不在 NVIDIA GPU 上运行", "it does not run on NVIDIA GPUs")
+_MEASURED = Text(
+    "可选：收益只在 NVIDIA GPU 上测过", "optional: what it brings was measured on NVIDIA's GPUs"
+)
 _TRIAL = Text("试运行（极小的模型或压测）", "a trial run (a tiny model, or a benchmark)")
 _CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
-_LACKS = Text("此版本没有该参数", "this release has no such parameter")
+LACKS = Text("此版本没有该参数", "this release has no such parameter")
 _UNTOLD = Text("推理引擎版本未知", "the release of the engine is not known")
 UNSPREAD = Text("未做张量并行", "the model is not spread over GPUs")
 
@@ -66,6 +70,8 @@ _FOREIGN_PREFIXES = (
     *("VLLM_ROCM_", "VLLM_CPU_", "SGLANG_USE_MLX"),
 )
 _FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_-])(?:npu|ascend|rocm|hpu|gaudi|xpu)(?=[/_.-]|$)")
+_FOREIGN_BACKENDS = frozenset({"ascend", "aiter", "wave", "intel_amx", "intel_xpu"})
+"""Of SGLang's backends of attention those for hardware of others."""
 _FOREIGN_DEVICES = frozenset({"cpu", "tpu", "xpu", "hpu", "neuron", "npu"})
 
 
@@ -92,7 +98,7 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
             return cannot_apply(_DIFFUSION)
         judgement = judge(engine)
         if judgement.status in (Status.RECOMMENDED, Status.PARTIAL):
-            return _withheld(engine) or judgement
+            return _withheld(engine, judgement) or judgement
         if judgement.status is Status.UNKNOWN and _is_untold(judgement):
             if engine.is_open:
                 return cannot_tell(_unread(engine))
@@ -125,17 +131,31 @@ def _unread(engine: Engine) -> Text:
     return Text(f"命令中的 `{rest}` 可能传入该项", f"`{rest}` in the command may set it")
 
 
-def _withheld(engine: Engine) -> Optional[Judgement]:
+def _withheld(engine: Engine, judgement: Judgement) -> Optional[Judgement]:
     """The answer where nothing may be advised; None where advice is due."""
     run = engine.run
     if is_foreign(run) or is_for_tpus(run):
-        return cannot_apply(_FOREIGN)
+        return _elsewhere(engine, judgement)
     if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
         return cannot_tell(_CUT)
     trains = run.kind is RunKind.TRAIN
     if _TINY.search(run.model.name or "") or _measures(run) or (trains and is_trial(run)):
         return off(_TRIAL)
     return None
+
+
+def _elsewhere(engine: Engine, judgement: Judgement) -> Judgement:
+    """The answer on other makers' hardware: what somebody switched off there is off, and whether
+    it would help was measured on NVIDIA's only."""
+    if engine.name != "sglang":
+        return cannot_apply(FOREIGN)
+    if not judgement.evidence:
+        return off(_MEASURED)
+    if judgement.status is Status.PARTIAL:
+        return replace(
+            judgement, status=Status.ENABLED, findings=(), change=None, action=Text("", "")
+        )
+    return replace(off(judgement.current), evidence=judgement.evidence)
 
 
 def _measures(run: Run) -> bool:
@@ -148,6 +168,9 @@ def is_foreign(run: Run) -> bool:
     """Whether the run is for GPUs or processors of another maker than NVIDIA."""
     device = find(run, "device")
     if device is not None and str(device.value).lower() in _FOREIGN_DEVICES:
+        return True
+    backend = find(run, "attention_backend", "prefill_attention_backend")
+    if backend is not None and str(backend.value) in _FOREIGN_BACKENDS:
         return True
     if any(n in _FOREIGN_NAMES or n.startswith(_FOREIGN_PREFIXES) for n in run.environment):
         return True
@@ -173,7 +196,7 @@ def is_lacking(engine: Engine, *names: str) -> bool:
 
 def lacks(engine: Engine) -> Judgement:
     """The answer about a parameter that the release at hand does not have."""
-    return cannot_apply(_LACKS) if engine.release is not None else cannot_tell(_UNTOLD)
+    return cannot_apply(LACKS) if engine.release is not None else cannot_tell(_UNTOLD)
 
 
 def is_set(setting: Setting) -> bool:
@@ -196,7 +219,7 @@ def propose(
     What the release, or the host, has no parameter for is not advised.
     """
     if not all(engine.takes(name) for name in values):
-        return off(_LACKS) if engine.release is not None else cannot_tell(_UNTOLD)
+        return off(LACKS) if engine.release is not None else cannot_tell(_UNTOLD)
     return advise(
         engine.run,
         reason,

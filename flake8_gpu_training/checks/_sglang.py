@@ -6,7 +6,15 @@ import re
 from dataclasses import replace
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import EngineJudge, answer, is_lacking, is_set, lacks
+from flake8_gpu_training.checks import _sglang_hosts as hosted
+from flake8_gpu_training.checks._engine import (
+    EngineJudge,
+    answer,
+    is_foreign,
+    is_lacking,
+    is_set,
+    lacks,
+)
 from flake8_gpu_training.checks._judging import cannot_tell, on
 from flake8_gpu_training.checks._scale import architecture
 from flake8_gpu_training.checks.base import Evidence, Example, Judgement, Status
@@ -30,19 +38,32 @@ BREAKABLE = (0, 5, 15)
 """The first release read that captures prefill in segments, and always speculates by V2."""
 FA3_DEFAULT = (0, 4, 6)
 
+# SGLang 0.5.23, srt/configs/model_config.py: what its architectures are (MLA, DSA), by the names
+# of their checkpoints.
 _LATENT = re.compile(
-    r"(?i)deepseek[-_]?(?:v2|v3|r1(?!.*distill)|coder[-_]v2|prover[-_]v2|vl2)"
-    r"|kimi[-_](?:k[12]|vl)|moonlight|longcat|minicpm3|glm-5|glm-4\.7-flash|mistral-large-3"
+    r"(?i)deepseek[-_]?(?:v2|v3|r1(?!.*distill)|coder[-_]v2|prover[-_]v2|math[-_]v2|vl2)"
+    r"|kimi[-_](?:k[1-3]|vl|linear)|moonlight|longcat-flash|minicpm3|glm-5|glm-4\.7-flash"
+    r"|mistral-large-3|(?:ring|ling)-(?:mini-linear-)?2\.[5-9]|dots\.?vlm|sarvam|gigachat-?3"
 )
-_SPARSE = re.compile(r"(?i)deepseek[-_]?v3\.2|glm-5(?![\d-]*\d*b)")
+_SPARSE = re.compile(r"(?i)deepseek[-_]?(?:v3\.2|math[-_]v2)|glm-5(?![\d-]*\d*b)")
 _MIXTURE = re.compile(
-    r"(?i)deepseek[-_]?(?:v[2-9]|r1(?!.*distill))|kimi[-_]k\d|glm-(?:4\.[5-9]|5)(?!v?-flash)|gpt-oss"
-    r"|minimax-m|longcat|llama-?4|mixtral|-a\d+(?:\.\d+)?b|moe|dbrx|qwen3-next|qwen3-coder-480b"
+    r"(?i)deepseek[-_]?(?:v[2-9]|r1(?!.*distill)|math[-_]v2|ocr)|kimi[-_](?:k\d|linear)|gpt-oss"
+    r"|glm-(?:4\.[5-9]|5)(?!v?-flash)|minimax-m|longcat-flash|llama-?4|mixtral|-a\d+(?:\.\d+)?b|moe"
+    r"|dbrx|qwen3-(?:coder-)?next|qwen3-coder-480b|mimo-v2|\b(?:ring|ling)-(?:\d|mini|flash|lite|plus)|llada2|laguna|\bhy3"
+    r"|step-?3\.\d|mistral-large-3|intern-s1(?!-mini)"
 )
 _HYBRID = re.compile(
-    r"(?i)mamba|jamba|zamba|bamba|qwen3-next|qwen3\.[56]|falcon-h1|nemotron-(?:h|nano|3)|granite-4"
-    r"|\blfm2|kimi-linear|jet-nemotron"
+    r"(?i)mamba|jamba|zamba|bamba|qwen3-(?:coder-)?next|qwen3\.[56]|falcon-h1|granite-4|\blfm2"
+    r"|nemotron-(?:h|nano|3)|kimi-(?:linear|k3)|jet-nemotron|(?:ring|ling)-2\.[5-9]|minicpm-v-4\.6"
 )
+_KEPT_AHEAD = re.compile(
+    r"(?i)qwen3-(?:coder-)?next|qwen3\.[56]|falcon-h1|granite-4|nemotron-(?:h|nano|3)|minicpm-v-4\.6"
+    r"|(?:ring|ling)-2\.[5-9]|kimi-(?:linear|k3)"
+)
+"""Whose states have a further buffer, so that the scheduler works ahead (arg_groups/overrides.py:
+_MAMBA_EXTRA_BUFFER_ARCHS)."""
+_OF_LATENT = ("flashmla", "cutlass_mla", "trtllm_mla", "cutedsl_mla", "tokenspeed_mla")
+_OF_HEADS = ("trtllm_mha", "dual_chunk_flash_attn", "hpc_ops")
 _BLACKWELL_MHA = (0, 5, 10)
 
 
@@ -84,6 +105,7 @@ def worked_out(engine: Engine, name: str, by: Text) -> Judgement:
     return replace(found, evidence=(Evidence(said.en, None, said),), current=current)
 
 
+DECODES_NOT = Text("嵌入模型不解码", "an embedding model decodes nothing")
 BY_MEMORY = Text("按 GPU 显存自动计算", "worked out by the GPU's memory")
 
 
@@ -128,7 +150,11 @@ def _told(engine: Engine, pattern: re.Pattern[str]) -> Optional[bool]:
 
 def is_latent(engine: Engine) -> Optional[bool]:
     """Whether the model's attention is latent (MLA); None where it is not known."""
-    return _told(engine, _LATENT)
+    told = _told(engine, _LATENT)
+    asked = asked_backend(engine) if told is None else None
+    if asked is not None and str(asked.value) in _OF_LATENT:
+        return True
+    return False if asked is not None and str(asked.value) in _OF_HEADS else told
 
 
 def is_sparse(engine: Engine) -> Optional[bool]:
@@ -137,13 +163,26 @@ def is_sparse(engine: Engine) -> Optional[bool]:
 
 
 def is_mixture(engine: Engine) -> Optional[bool]:
-    """Whether the model is a mixture of experts."""
-    return True if engine.run.model.is_moe else _told(engine, _MIXTURE)
+    """Whether the model is a mixture of experts, as also those are that are spread as such."""
+    if engine.run.model.is_moe or dispatches(engine):
+        return True
+    return _told(engine, _MIXTURE)
 
 
 def is_hybrid(engine: Engine) -> bool:
     """Whether layers of states stand beside attention."""
     return _HYBRID.search(name_of(engine)) is not None
+
+
+def keeps_ahead(engine: Engine) -> bool:
+    """Whether layers of states leave the scheduler free to work ahead."""
+    strategy = engine.written("mamba_radix_cache_strategy", "mamba_scheduler_strategy")
+    if strategy is not None and strategy.value != "auto":
+        return str(strategy.value).startswith("extra_buffer")
+    found = _KEPT_AHEAD.search(name_of(engine))
+    if found is None or engine.version < BREAKABLE:
+        return False
+    return not found.group().lower().startswith("kimi") or engine.version >= (0, 5, 20)
 
 
 # --- sizes -------------------------------------------------------------------------------------
@@ -170,6 +209,8 @@ def speculates(engine: Engine) -> Optional[bool]:
     setting = engine.option("speculative_algorithm")
     if engine.release is not None and is_lacking(engine, "speculative_algorithm"):
         return False
+    if hosted.drafted(engine) is not None:
+        return True
     return is_set(setting) if setting.known else None
 
 
@@ -199,7 +240,8 @@ def dispatches(engine: Engine) -> Optional[str]:
 
 def asked_backend(engine: Engine) -> Optional[Setting]:
     """The attention backend that somebody asks for: that of prefill where two are given."""
-    return engine.written("prefill_attention_backend", "attention_backend")
+    found = engine.written("prefill_attention_backend", "attention_backend")
+    return found if found is not None or engine.is_open else hosted.attention(engine)
 
 
 def chosen_backend(engine: Engine) -> Optional[str]:
@@ -210,8 +252,22 @@ def chosen_backend(engine: Engine) -> Optional[str]:
     return None if engine.is_open else default_backend(engine)
 
 
+def is_for_npus(engine: Engine) -> bool:
+    """Whether the run is for Ascend NPUs, which have one backend of attention."""
+    device = engine.written("device")
+    if device is not None:
+        return str(device.value) == "npu"
+    asked = engine.written("prefill_attention_backend", "attention_backend")
+    if asked is not None and asked.value == "ascend":
+        return True
+    names = engine.run.environment
+    return is_foreign(engine.run) and any(n.startswith(("ASCEND_", "NPU_")) for n in names)
+
+
 def default_backend(engine: Engine) -> Optional[str]:
     """What SGLang takes by itself; None where the GPU or the model leaves it open."""
+    if is_for_npus(engine):
+        return "ascend"
     generation, latent = architecture(engine.run), is_latent(engine)
     if generation is None or latent is None or is_sparse(engine) or is_hybrid(engine):
         return None
@@ -249,6 +305,18 @@ def examples(
             files,
         ),
     )
+
+
+_ENCODERS = re.compile(r"(?i)embeddinggemma|rerank|\bbge\b|\be5-")
+"""Of models that embed those that cannot generate."""
+
+
+def only_embeds(engine: Engine) -> bool:
+    """Whether the engine embeds, and decodes nothing: it is asked to, or the model cannot."""
+    told = engine.written("is_embedding")
+    if told is not None:
+        return told.known and is_set(told)
+    return _ENCODERS.search(name_of(engine)) is not None
 
 
 def samples(engine: Engine) -> bool:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
-from flake8_gpu_training.checks._engine import is_lacking, is_set, lacks, propose, propose_without
+from flake8_gpu_training.checks._engine import (
+    is_foreign,
+    is_lacking,
+    is_set,
+    lacks,
+    propose,
+    propose_without,
+)
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import gpu_text, has_fp8
 from flake8_gpu_training.checks._sglang import (
     BY_MEMORY,
+    DECODES_NOT,
     RADIX,
+    asked_backend,
     defaulted,
+    is_for_npus,
     is_hybrid,
     is_on,
+    is_sparse,
+    only_embeds,
     optional,
     speculates,
     worked_out,
@@ -50,11 +63,28 @@ def decode_graphs(engine: Engine) -> Judgement:
     mode = engine.option("disaggregation_mode")
     if mode.known and mode.value == "prefill":
         return cannot_apply(Text("只做预填充", "the server only prefills"))
+    if only_embeds(engine):
+        return cannot_apply(DECODES_NOT)
+    device = engine.written("device")
+    plain = asked_backend(engine)
+    if plain is not None and plain.value in ("torch_native", "flex_attention"):
+        return off(
+            Text(f"{plain.value} 不用 CUDA Graph", f"{plain.value} goes without graphs"), plain
+        )
     largest = engine.written("cuda_graph_max_bs_decode", "cuda_graph_max_bs")
     if largest is None:
         sizes = engine.written("cuda_graph_bs_decode", "cuda_graph_bs")
         if sizes is not None:
             return on(sizes) if sizes.known else cannot_tell(sizes)
+        if device is not None and device.value == "cpu":
+            return cannot_apply(Text("CPU 上不用 CUDA Graph", "there are no CUDA graphs on CPUs"))
+        if device is not None and device.value == "xpu" and backend is None:
+            return off(
+                Text(
+                    "可选：XPU 上用 --cuda-graph-backend-decode full 启用",
+                    "optional: --cuda-graph-backend-decode full, off by default on XPUs",
+                )
+            )
         return worked_out(engine, "cuda_graph_max_bs", BY_MEMORY)
     if not largest.known:
         return cannot_tell(largest)
@@ -177,6 +207,21 @@ def cache_type(engine: Engine) -> Judgement:
     kind = str(setting.value).lower()
     if kind not in ("auto", "none", "bf16", "bfloat16", "float16"):
         return on(setting)
+    if is_for_npus(engine):
+        if is_sparse(engine):
+            return off(
+                Text("可选：DSA 模型用 fp8_e4m3", "optional: fp8_e4m3, of DSA models"), setting
+            )
+        return off(
+            Text(
+                "NPU 上按模型精度，仅 DSA 模型可用 fp8", "as the model's: NPUs take fp8 of DSA only"
+            ),
+            setting,
+        )
+    if is_foreign(engine.run):
+        return off(
+            Text("可选：硬件支持时用 fp8", "optional: fp8 where the hardware takes it"), setting
+        )
     if has_fp8(engine.run) is False:
         return cannot_apply(
             Text(f"{gpu_text(engine.run)} 没有 FP8 计算单元", f"{gpu_text(engine.run)} has no FP8")
@@ -201,7 +246,11 @@ def chunked(engine: Engine) -> Judgement:
     if size > 0:
         return on(setting)
     if engine.run.model.kind == "embedding":
-        return off(Text("嵌入模型不解码", "an embedding model decodes nothing"), setting)
+        return off(DECODES_NOT, setting)
+    if engine.run.model.kind == "MLLM":
+        return off(
+            Text("主动关闭：图像不被切到两块", "off, on purpose: no image is cut in two"), setting
+        )
     return propose(
         engine,
         "a long prompt blocks every request that decodes, and its activations peak",
@@ -260,6 +309,9 @@ def prefixes(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     mode = engine.option("disaggregation_mode")
     if mode.known and mode.value == "decode":
+        kept = engine.written("disaggregation_decode_enable_radix_cache")
+        if kept is not None and kept.known and is_set(kept):
+            return on(kept)
         return cannot_apply(Text("解码服务不缓存前缀", "a server that decodes keeps no prefixes"))
     if not is_set(setting):
         return defaulted(engine, "disable_radix_cache=False")
@@ -288,9 +340,47 @@ def pages(engine: Engine) -> Judgement:
         return on(setting)
     if setting.explicit:
         return off(Text("一页一个 token，命中最多", "one token a page: most prefixes hit"), setting)
+    own = _page_of(engine)
+    if own:
+        return worked_out(engine, f"page_size={own[0]}", own[1])
     return off(
         Text(
-            "默认由后端决定（多为 1）；可选：HiCache 与 PD 分离时设为 64",
-            "by the backend, mostly 1; optional: 64 with HiCache or disaggregation",
+            "默认一页一个 token（部分后端为 64、128）；可选：HiCache 与 PD 分离时设为 64",
+            "one token a page, some backends have 64 or 128; optional: 64 with HiCache or "
+            "disaggregation",
         )
     )
+
+
+# arg_groups/overrides.py: _mla_backend_page_constraints and what follows; npu/utils.py.
+_PAGES = {
+    "flashmla": 64,
+    "trtllm_mla": 64,
+    "cutedsl_mla": 64,
+    "trtllm_mha": 64,
+    "hpc_ops": 64,
+    "intel_xpu": 128,
+    "ascend": 128,
+}
+
+
+_V4 = re.compile(r"(?i)deepseek-v4")
+
+
+def _page_of(engine: Engine) -> Optional[tuple[int, Text]]:
+    """The tokens of a page that a backend asks for, and the words for why."""
+    if engine.version < (0, 5, 3):
+        return None
+    if _V4.search(engine.run.model.name or "") and engine.version >= (0, 5, 15):
+        return 256, Text("由 dsv4 后端决定", "by the backend dsv4")
+    if is_sparse(engine) and not is_foreign(engine.run):
+        return 64, Text("由 DSA 后端决定", "by the backend of DSA")
+    if is_for_npus(engine):
+        return 128, Text("由 ascend 后端决定", "by the backend ascend")
+    for name in ("attention_backend", "decode_attention_backend", "prefill_attention_backend"):
+        asked = engine.written(name)
+        if asked is not None and asked.value in _PAGES:
+            return _PAGES[str(asked.value)], Text(
+                f"由 {asked.value} 后端决定", f"by the backend {asked.value}"
+            )
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import is_lacking, is_set, lacks, propose
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on, seen
 from flake8_gpu_training.checks._sglang import defaulted, option, samples
@@ -25,6 +26,12 @@ def memory_saver(engine: Engine) -> Judgement:
     """``enable_memory_saver``: memory that is lent to the training."""
     if not samples(engine):
         return cannot_apply(_NO_RL)
+    kept = hosted.switch(engine, "no_offload_rollout")
+    if kept is not None:
+        return off(Text("主动关闭", "off, on purpose"), kept)
+    both = hosted.switch(engine, "offload")
+    if both is not None:
+        return on(both)
     setting = engine.option("enable_memory_saver")
     if setting.explicit and setting.known and is_set(setting):
         return on(setting)
@@ -77,8 +84,9 @@ def transfer(engine: Engine) -> Judgement:
         call = _called(engine, method)
         if call is not None:
             return seen(call, variant)
-    if engine.host is not None and engine.host.id == "verl":
-        return defaulted(engine, "verl: update_weights_from_tensor", "tensor")
+    carried = hosted.carried(engine)
+    if carried is not None:
+        return carried
     return cannot_tell(
         Text("未看到更新权重的代码", "the code that updates the weights is out of sight")
     )
@@ -102,6 +110,9 @@ def disaggregated(engine: Engine) -> Judgement:
         if split is not None:
             return on(split)
         return off(Text("路由未分离预填充与解码", "the router does not tell them apart"))
+    apart = hosted.disaggregated(engine)
+    if apart is not None:
+        return apart
     if engine.mode not in (Mode.SERVE, Mode.RLHF_SERVER):
         return cannot_apply(_SERVES_NOT)
     if is_lacking(engine, "disaggregation_mode"):
@@ -142,6 +153,9 @@ def adapters(engine: Engine) -> Judgement:
 
 def in_file(engine: Engine) -> Judgement:
     """Arguments in a file behind ``--config``."""
+    named = hosted.named_file(engine)
+    if named is not None:
+        return on(named)
     if engine.host is not None or engine.mode not in (Mode.SERVE, Mode.RLHF_SERVER):
         return cannot_apply(Text("不用命令行启动", "no command line starts it"))
     if engine.run.place.kind is PlaceKind.YAML:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import (
+    FOREIGN,
+    LACKS,
     UNSPREAD,
+    is_foreign,
     is_lacking,
     is_set,
     lacks,
@@ -15,6 +20,7 @@ from flake8_gpu_training.checks._engine import (
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, excluding, off, on
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
+    DECODES_NOT,
     DOCS,
     FA3_DEFAULT,
     asked_backend,
@@ -23,15 +29,17 @@ from flake8_gpu_training.checks._sglang import (
     default_backend,
     defaulted,
     dispatches,
+    is_for_npus,
     is_latent,
     is_mixture,
     is_sparse,
     number_of,
+    only_embeds,
     samples,
     worked_out,
 )
 from flake8_gpu_training.checks._sglang_weights import weights
-from flake8_gpu_training.checks.base import Impact, Judgement
+from flake8_gpu_training.checks.base import Impact, Judgement, Status
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import number
@@ -111,12 +119,12 @@ def experts(engine: Engine) -> Judgement:
         return cannot_apply(_DENSE)
     if engine.is_open:
         return cannot_tell(_UNREAD)
-    if mixture is None or library is None:
-        return cannot_tell(Text("模型未知", "the model is not known"))
     if is_lacking(engine, "ep_size"):
         return lacks(engine)
     if number_of(engine, "tp_size") == 1:
         return cannot_apply(_ONE_GPU if _has_one_gpu(engine) else UNSPREAD)
+    if mixture is None or library is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
     spread = attention_ranks(engine)
     several = (number_of(engine, "nnodes") or 1) > 1
     if several and spread.known and _above_one(spread):
@@ -148,6 +156,8 @@ _VARIANTS = {
 def quantization(engine: Engine) -> Judgement:
     """In which format the weights are."""
     judged = _quantization(engine)
+    if engine.release is not None and is_lacking(engine, "torchao_config"):
+        judged = excluding(judged, LACKS, "torchao")
     return excluding(judged, _DENSE, "moe-wna16") if is_mixture(engine) is False else judged
 
 
@@ -161,21 +171,82 @@ def _quantization(engine: Engine) -> Judgement:
         return off(
             Text("可选：采样与训练精度不一致，需校正", "optional: it samples off the policy then")
         )
+    told = tuple(_told(engine).items())
     runs_llm = engine.run.model.kind in ("LLM", "MLLM")
-    if engine.mode is not Mode.SERVE or not has_fp8(engine.run) or not runs_llm:
-        return off(
-            Text("可选：AWQ、GPTQ 或 FP8 检查点", "optional: a checkpoint in AWQ, GPTQ or FP8")
-        )
+    lent = engine.mode not in (Mode.SERVE, Mode.OFFLINE)
+    if lent or not runs_llm or is_foreign(engine.run):
+        return replace(off(Text("可选：量化的权重", "optional: quantized weights")), told=told)
     if engine.is_open:
         return cannot_tell(_UNREAD)
-    return propose(
-        engine,
-        "the tensor cores multiply FP8 twice as fast, and the weights take half the memory",
-        Text("权重为 16 位", "the weights are in 16 bits"),
-        Text("FP8 在线量化，先比较精度", "quantize to FP8 on loading; compare the answers"),
-        {"quantization": "fp8"},
-        variant="fp8",
+    return replace(_advised(engine), told=told)
+
+
+def _advised(engine: Engine) -> Judgement:
+    """The format that is best for the GPU: where that is not known, in words alone."""
+    has, current = has_fp8(engine.run), Text("权重为 16 位", "the weights are in 16 bits")
+    if has:
+        return propose(
+            engine,
+            "the tensor cores multiply FP8 twice as fast, and the weights take half the memory",
+            current,
+            Text("FP8 在线量化，先比较精度", "quantize to FP8 on loading; compare the answers"),
+            {"quantization": "fp8"},
+            variant="fp8",
+        )
+    if has is None:
+        action = Text(
+            "GPU 为 Ada、Hopper 或更新时加 --quantization fp8，先比较精度",
+            "on Ada, Hopper or newer quantize to FP8 on loading; compare the answers",
+        )
+        return Judgement(Status.RECOMMENDED, "fp8", current=current, action=action, is_likely=True)
+    if architecture(engine.run) != "Ampere":
+        return off(Text("可选：量化的权重", "optional: quantized weights"))
+    action = Text(
+        "换用该模型的 AWQ 或 GPTQ 检查点，先比较精度",
+        "serve the model's checkpoint in AWQ or GPTQ; compare the answers",
     )
+    return Judgement(Status.RECOMMENDED, "awq", current=current, action=action, is_likely=True)
+
+
+def _told(engine: Engine) -> dict[str, Text]:
+    """What is said of each format that the weights are not in."""
+    found = dict(_FORMATS)
+    if is_for_npus(engine):
+        found["checkpoint"] = Text(
+            "可选：ModelSlim 量化的检查点（W8A8、W4A8）",
+            "optional: a checkpoint of ModelSlim (W8A8, W4A8)",
+        )
+        found["modelopt"] = Text("可选：用于 NVIDIA GPU", "optional: for NVIDIA's GPUs")
+    return found
+
+
+_FORMATS = {
+    "fp8": Text("可选：加载时量化为 FP8", "optional: FP8, quantized on loading"),
+    "checkpoint": Text(
+        "可选：已量化的检查点（FP8、INT8 等），无需加载时量化",
+        "optional: a checkpoint in FP8 or INT8, which loads as it is",
+    ),
+    "awq": Text(
+        "可选：AWQ 或 GPTQ 检查点，4 位权重（Marlin 算子）",
+        "optional: a checkpoint in AWQ or GPTQ, weights in 4 bits (Marlin)",
+    ),
+    "bitsandbytes": Text(
+        "可选：加载时量化为 4 位，比 FP8、AWQ 慢",
+        "optional: 4 bits on loading, slower than FP8 or AWQ",
+    ),
+    "modelopt": Text(
+        "可选：NVIDIA ModelOpt 的检查点（FP8；Blackwell 上为 NVFP4）",
+        "optional: a checkpoint of NVIDIA's ModelOpt (FP8; NVFP4 on Blackwell)",
+    ),
+    "torchao": Text(
+        "可选：--torchao-config int4wo-128，仅量化权重",
+        "optional: --torchao-config int4wo-128, of weights alone",
+    ),
+    "moe-wna16": Text(
+        "可选：专家为 4 位的 AWQ 或 GPTQ 检查点",
+        "optional: a checkpoint in AWQ or GPTQ, by kernels for experts in 4 bits",
+    ),
+}
 
 
 # --- attention ---------------------------------------------------------------------------------
@@ -195,8 +266,7 @@ def backend(engine: Engine) -> Judgement:
     if asked is None:
         if latent is None:
             return cannot_tell(Text("模型未知", "the model is not known"))
-        found = default_backend(engine)
-        return defaulted(engine, f"attention_backend={found or 'auto'}")
+        return _chosen(engine)
     if not asked.known:
         return cannot_tell(asked)
     if asked.value not in _SLOW:
@@ -219,6 +289,8 @@ def sparse_backend(engine: Engine) -> Judgement:
     if not sparse:
         return cannot_apply(Text("不是 DSA 模型", "no sparse attention (DSA)"))
     told = engine.written(*_DSA) or asked_backend(engine)
+    if told is None and is_for_npus(engine):
+        return defaulted(engine, "attention_backend=ascend")
     if told is not None:
         return on(told) if told.known else cannot_tell(told)
     return worked_out(engine, "attention_backend", Text("由模型决定（DSA）", "by the model (DSA)"))
@@ -236,7 +308,17 @@ def latent_backend(engine: Engine) -> Judgement:
     asked = asked_backend(engine) or engine.written("enable_flashinfer_mla", "enable_flashmla")
     if asked is not None:
         return on(asked) if asked.known else cannot_tell(asked)
-    return defaulted(engine, f"attention_backend={default_backend(engine) or 'auto'}")
+    return _chosen(engine)
+
+
+def _chosen(engine: Engine) -> Judgement:
+    """On with the backend that SGLang takes by itself."""
+    found = default_backend(engine)
+    if found is not None:
+        return defaulted(engine, f"attention_backend={found}")
+    return worked_out(
+        engine, "attention_backend", Text("由 GPU 与模型决定", "by the GPU and model")
+    )
 
 
 def third_generation(engine: Engine) -> Judgement:
@@ -247,14 +329,33 @@ def third_generation(engine: Engine) -> Judgement:
     if chosen == "fa3":
         found = asked or engine.written("attention_backend")
         return on(found) if found is not None else defaulted(engine, "attention_backend=fa3")
+    if is_foreign(engine.run):
+        return cannot_apply(FOREIGN)
     if generation is not None and generation != "Hopper":
         return cannot_apply(Text("仅用于 Hopper", "for Hopper only"))
     if engine.version < FA3_DEFAULT:
         return lacks(engine)
-    if is_sparse(engine) or (asked is not None and asked.known and asked.value in _OTHERS):
-        return cannot_apply(Text("该模型用其他内核", "the model has kernels of its own"))
-    if generation is None or asked is None or not asked.known:
-        return cannot_tell(Text("GPU 或模型未知", "the GPU, or the model, is not known"))
+    if is_sparse(engine):
+        return cannot_apply(Text("DSA 模型用其他内核", "DSA has kernels of its own"))
+    if asked is not None and asked.known and asked.value in _OTHERS:
+        return off(Text(f"指定了 {asked.value}", f"{asked.value} is asked for"), asked)
+    if asked is not None and asked.known and not asked.explicit:
+        return off(
+            Text(
+                f"verl 默认用 {asked.value}：SGLang 0.5.12 起 FA3 捕获 CUDA Graph 出错",
+                f"verl asks for {asked.value}: from SGLang 0.5.12 on FA3 fails in CUDA graphs",
+            )
+        )
+    if asked is None:
+        return cannot_tell(
+            Text("GPU 未知", "the GPU is not known")
+            if generation is None
+            else Text("模型未知", "the model is not known")
+        )
+    if not asked.known:
+        return cannot_tell(asked)
+    if generation is None:
+        return off(Text(f"指定了 {asked.value}", f"{asked.value} is asked for"), asked)
     if _needs_another(engine):
         return off(Text("当前参数需要其他后端", "other options ask for another backend"), asked)
     return propose_without(
@@ -309,10 +410,6 @@ _ALGORITHMS = {
     "DSPARK": "standalone",
     "UNO": "standalone",
 }
-_HOLDS_MTP = re.compile(
-    r"(?i)deepseek-(?:v3|r1)(?!.*distill)|glm-4\.[567](?!v)|mimo-7b|mimo-v2|qwen3-next|longcat"
-    r"|ernie-4\.5-(?:21b|300b)|qwen3\.5"
-)
 _MTP = re.compile(
     r"(?i)(?:^|/)(?:glm-4\.[567](?:-air)?(?:-fp8)?|mimo-7b-(?:base|sft|rl)(?:-\w+)?)/?$"
 )
@@ -329,6 +426,11 @@ _EAGLE = Impact(
 
 def drafts(engine: Engine) -> Judgement:
     """How tokens are drafted."""
+    hosts = hosted.drafted(engine)
+    if hosts is not None:
+        return on(hosts, "mtp")
+    if only_embeds(engine):
+        return cannot_apply(DECODES_NOT)
     setting = engine.option("speculative_algorithm")
     if is_lacking(engine, "speculative_algorithm"):
         return lacks(engine)
@@ -364,10 +466,10 @@ def drafts(engine: Engine) -> Judgement:
 
 def _kind(engine: Engine, algorithm: str) -> str:
     draft = engine.written("speculative_draft_model_path")
-    if algorithm == "EAGLE":
-        own = draft is None and _HOLDS_MTP.search(engine.run.model.name or "")
-        if own or (draft is not None and re.search(r"(?i)nextn|mtp", str(draft.value))):
+    if algorithm in ("EAGLE", "NEXTN"):  # two names of one algorithm: the draft tells which
+        if draft is None or re.search(r"(?i)nextn|mtp|assistant", str(draft.value)):
             return "mtp"
+        return "mtp" if algorithm == "NEXTN" else "eagle2"
     return _ALGORITHMS.get(algorithm, "standalone")
 
 

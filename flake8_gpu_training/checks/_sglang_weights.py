@@ -45,26 +45,32 @@ _ASKED = {
     "petit_nvfp4": "modelopt",
     "moe_wna16": "moe-wna16",
 }
-# What hubs call such checkpoints; DeepSeek's and Kimi's are in FP8 as published.
+# What hubs call such checkpoints; DeepSeek's are in FP8 as published, Kimi's in FP8 or 4 bits.
 _NAMED = (
     (re.compile(r"(?i)(?:^|[-_/])(?:awq|gptq)|marlin|autoround"), "awq"),
     (re.compile(r"(?i)bnb|bitsandbytes"), "bitsandbytes"),
     (re.compile(r"(?i)^nvidia/.*fp8"), "modelopt-fp8"),
     (re.compile(r"(?i)nvfp4|^nvidia/.*fp4"), "modelopt"),
-    (re.compile(r"(?i)w\da\d+|int[48]|mxfp4|gguf|gpt-oss"), "checkpoint"),
     (re.compile(r"(?i)bf16|bfloat16"), "full"),
+    (re.compile(r"(?i)w\da\d+|int[48]|mxfp4|gguf|gpt-oss|\b[48]bit\b"), "checkpoint"),
     (re.compile(r"(?i)fp8"), "fp8-checkpoint"),
     (
         re.compile(
-            r"(?i)deepseek[-_](?:v3|r1(?!.*distill)|v4|prover-v2-671b)|kimi-k2-(?!thinking)|minimax-m2"
+            r"(?i)deepseek[-_](?:v3|r1(?!.*distill)|v4|prover-v2-671b|math-v2)|kimi-k2-(?!thinking)"
+            r"|minimax-m2|ring-2\.[5-9]-1t|ling-2\.6-1t|ministral-3-|mistral-medium-3\.5"
         ),
         "fp8-checkpoint",
     ),
+    (re.compile(r"(?i)kimi-k2(?:-thinking|\.[5-9])|kimi-k3"), "checkpoint"),
 )
 _BLOCKS = re.compile(
-    r"(?i)deepseek[-_](?:v3|r1(?!.*distill)|prover-v2-671b)|kimi-k2-(?!thinking)|qwen3.*-fp8$"
+    r"(?i)deepseek[-_](?:v3|r1(?!.*distill)|prover-v2-671b|math-v2)|kimi-k2-(?!thinking)|qwen3.*-fp8$"
     r"|glm-[45].*-fp8$|minimax-m2"
 )
+
+
+_UNBLOCKED = re.compile(r"(?i)mistral|mixtral|llama|dynamic|(?:ring|ling)-|mxfp8|gpt-oss")
+"""FP8 scaled by tensors, by channels or by groups of 32."""
 
 
 def weights(engine: Engine) -> Optional[Weights]:
@@ -107,6 +113,6 @@ def is_in_blocks(engine: Engine) -> Optional[bool]:
     found = weights(engine)
     if found is None:
         return None
-    if found.kind != "fp8-checkpoint":
+    if found.kind != "fp8-checkpoint" or _UNBLOCKED.search(name_of(engine)):
         return False
     return True if _BLOCKS.search(name_of(engine)) else None

@@ -108,8 +108,10 @@ class Judgement:
     ``better``: the alternative that would earn them all.
     ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
     when something is to be changed). ``priority`` and ``impact`` override the check's.
-    ``excluded``: variants that this run cannot take, each with the reason.
-    ``needs_code``: what is lacking takes a change of the framework's own code.
+    ``excluded``: variants that this run cannot take, each with the reason. ``told``: what is
+    said of variants that are off. ``needs_code``: what is lacking takes a change of the
+    framework's own code. ``is_likely``: what is lacking helps on most hardware, and the run's
+    is not known, so that it costs nothing.
     """
 
     status: Status
@@ -125,6 +127,8 @@ class Judgement:
     better: str = ""
     excluded: tuple[tuple[str, Text], ...] = ()
     needs_code: bool = False
+    told: tuple[tuple[str, Text], ...] = ()
+    is_likely: bool = False
 
     @property
     def to_gain(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_operations
@@ -85,6 +87,8 @@ def _cores(engine: Engine) -> Judgement:
             return cannot_tell(size)
         used *= int(amount(size) or 1)
     needed = _OTHERS + (gpus or used)
+    if not re.search(r"\d", asked.note):  # a container's name
+        asked = replace(asked, note="")
     if asked.value >= needed or asked.location is None:
         return on(asked)
     return advise(

@@ -265,7 +265,9 @@ def _sleep_rollout(run: Run) -> Judgement:
 def _drives_engine(run: Run) -> bool:
     """Whether the program itself, or verl, has the engine that samples for it."""
     engine = engine_of(run)
-    own = engine is not None and (engine.host is None or engine.host.id in ("verl", "openrlhf"))
+    own = engine is not None and (
+        engine.host is None or engine.host.id in ("verl", "openrlhf", "slime")
+    )
     return own and engine is not None and engine.mode is not None and engine.mode.samples
 
 

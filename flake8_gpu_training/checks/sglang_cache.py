@@ -13,6 +13,7 @@ from flake8_gpu_training.checks._engine import (
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._sglang import (
+    BREAKABLE,
     DOCS,
     SOURCE,
     TUNING,
@@ -21,6 +22,7 @@ from flake8_gpu_training.checks._sglang import (
     examples,
     is_latent,
     is_on,
+    is_sparse,
     number_of,
     serves,
     switch,
@@ -83,9 +85,7 @@ def _chunked(engine: Engine) -> Judgement:
     if is_lacking(engine, "disable_chunked_prefix_cache"):
         return lacks(engine)
     latent = is_latent(engine)
-    if latent is None:
-        return cannot_tell(Text("模型未知", "the model is not known"))
-    if not latent:
+    if latent is False:
         return cannot_apply(Text("仅用于 MLA 模型", "for latent attention (MLA) only"))
     if not keeps_prefixes(engine):
         return cannot_apply(_NO_CACHE)
@@ -94,6 +94,10 @@ def _chunked(engine: Engine) -> Judgement:
         return cannot_apply(
             Text(f"注意力后端 {backend} 不支持", f"the backend {backend} does not read it so")
         )
+    if latent is None:
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if is_sparse(engine) and engine.version >= BREAKABLE and backend is None:
+        return cannot_apply(Text("DSA 后端不支持", "the backend of DSA does not read it so"))
     setting = engine.option("disable_chunked_prefix_cache")
     if not setting.known:
         return cannot_tell(setting)

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import (
+    FOREIGN,
+    is_foreign,
     is_lacking,
     is_set,
     lacks,
@@ -27,6 +30,7 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
     BREAKABLE,
+    DECODES_NOT,
     DOCS,
     ENVIRON,
     LARGE_EP,
@@ -36,11 +40,14 @@ from flake8_gpu_training.checks._sglang import (
     defaulted,
     dispatches,
     examples,
+    is_for_npus,
     is_hybrid,
     is_latent,
     is_mixture,
     is_on,
+    keeps_ahead,
     number_of,
+    only_embeds,
     option,
     speculates,
     variable,
@@ -82,6 +89,13 @@ def _prefill_graphs(engine: Engine) -> Judgement:
             return cannot_tell(switch)
         if switch is not None and is_set(switch):
             return _again(engine, name)
+    if hosted.is_hosted(engine, "slime") and is_on(engine, "enable_memory_saver"):
+        return off(
+            Text(
+                "slime 启用 memory saver 时关闭预填充的 CUDA Graph",
+                "slime switches prefill graphs off where it uses the memory saver",
+            )
+        )
     against = next(_against(engine), None)
     if against is not None:
         name = "多模态模型" if against is _MANY_KINDS else f" {against} "
@@ -117,11 +131,13 @@ def _against(engine: Engine) -> Iterator[str]:
     """What makes SGLang leave prefill graphs out by itself (server_args.py, cuda_graph_hook.py)."""
     if (number_of(engine, "pp_size") or 1) > 1:
         yield "pp_size"
-    if engine.run.model.kind == "MLLM":
+    if engine.run.model.kind == "MLLM" and not _captures_text(engine):
         yield _MANY_KINDS
     mode = engine.option("disaggregation_mode")
     if mode.known and mode.value == "decode":
         yield "disaggregation_mode=decode"
+    if engine.version >= (0, 5, 20) and (found := _LIMITED.search(engine.run.model.name or "")):
+        yield found.group()
     if is_on(engine, "enable_two_batch_overlap"):
         yield "enable_two_batch_overlap"
     library = dispatches(engine)
@@ -144,6 +160,21 @@ def _against(engine: Engine) -> Iterator[str]:
         setting = engine.written(name)
         if setting is not None and setting.known and is_set(setting):
             yield name
+
+
+# SGLang 0.5.20 and 0.5.23, srt/configs/model_config.py:
+# multimodal_breakable_cuda_graph_supported_model_archs, and in 0.5.10 the piecewise ones.
+_CAPTURED_TEXT = re.compile(
+    r"(?i)qwen3\.[56]|kimi-k(?:2\.[5-9]|3)|paddleocr|minimax-m3|command-a-vision"
+)
+_LIMITED = re.compile(r"(?i)deepseek-v4|kimi-(?:linear|k3)")
+"""Whose capture takes too much memory, or whose linear attention is not captured."""
+
+
+def _captures_text(engine: Engine) -> bool:
+    """Whether the language model of a multimodal one keeps its prefill graphs."""
+    name = engine.run.model.name or ""
+    return engine.version >= (0, 5, 20) and _CAPTURED_TEXT.search(name) is not None
 
 
 _CAPTURED = ("deepep", "megamoe", "flashinfer")
@@ -173,6 +204,8 @@ def _overlapped(engine: Engine) -> Judgement:
     if is_set(setting):
         if against:
             return off(Text(f"{against} 需要关闭重叠调度", f"{against} asks for it"), setting)
+        if hosted.is_hosted(engine, "slime"):
+            return off(Text("主动关闭", "off, on purpose"), setting)
         return propose_without(
             engine,
             setting,
@@ -192,11 +225,15 @@ def _unoverlapped(engine: Engine) -> str:
     """What makes SGLang schedule in turn by itself, or refuse to work ahead; "" for nothing."""
     if (number_of(engine, "pp_size") or 1) > 1:
         return "pp_size"
+    drafting = engine.written("dllm_algorithm")
+    if drafting is not None and drafting.value is not None:
+        return "dllm_algorithm"
     if is_on(engine, "enable_pdmux"):
         return "enable_pdmux"
     if speculates(engine) and engine.version < BREAKABLE and not _is_second(engine):
         return "speculative_algorithm"
-    if is_hybrid(engine) and engine.written("disable_radix_cache") is None:
+    states = is_hybrid(engine) and not keeps_ahead(engine)
+    if states and engine.written("disable_radix_cache") is None:
         return "Mamba"
     return ""
 
@@ -276,6 +313,8 @@ def _of_experts(engine: Engine, name: str) -> Optional[Judgement]:
 
 
 def _steps(engine: Engine) -> Judgement:
+    if only_embeds(engine):
+        return cannot_apply(DECODES_NOT)
     if is_lacking(engine, "num_continuous_decode_steps"):
         return lacks(engine)
     setting = engine.option("num_continuous_decode_steps")
@@ -308,6 +347,10 @@ def _fp8(engine: Engine) -> Judgement:
     asked = option(engine, "fp8_gemm_runner_backend", "fp8_gemm_backend")
     if asked.explicit:
         return on(asked) if asked.known else cannot_tell(asked)
+    if has is None and is_for_npus(engine):
+        return cannot_apply(Text("昇腾 NPU 有自己的算子", "NPUs have kernels of their own"))
+    if has is None and asked.known and asked.value is not None:
+        return defaulted(engine, f"{asked.name}={asked.value}")
     if has is None:
         return cannot_tell(Text("GPU 未知", "the GPU is not known"))
     return on(found.setting) if found.setting.explicit else defaulted(engine, found.kind)
@@ -320,14 +363,20 @@ def _deepgemm(engine: Engine) -> Judgement:
     blocks = is_in_blocks(engine)
     if blocks is False:
         return cannot_apply(Text("权重不是分块 FP8", "the weights are not FP8 in blocks"))
+    if is_foreign(engine.run):
+        return cannot_apply(FOREIGN)
     if generation is not None and generation not in ("Hopper", "Blackwell"):
         return cannot_apply(Text("DeepGEMM 需要 Hopper 或更新", "it takes Hopper or newer"))
     told = variable(engine, "SGLANG_ENABLE_JIT_DEEPGEMM", "SGL_ENABLE_JIT_DEEPGEMM")
     asked = option(engine, "moe_runner_backend", "fp8_gemm_runner_backend")
     if asked.explicit and asked.value == "deep_gemm":
         return on(asked)
-    if blocks is None or generation is None:
-        return cannot_tell(Text("模型或 GPU 未知", "the model, or the GPU, is not known"))
+    if blocks is None:
+        return cannot_tell(
+            Text("权重是否为分块 FP8 未知", "whether the weights are FP8 in blocks is not known")
+        )
+    if generation is None:
+        return cannot_tell(Text("GPU 未知", "the GPU is not known"))
     if told is None:
         return defaulted(engine, f"{told_name(engine)}=1")
     if not told.known:

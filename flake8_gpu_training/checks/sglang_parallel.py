@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import (
+    FOREIGN,
     UNSPREAD,
+    is_foreign,
     is_lacking,
     is_set,
     lacks,
@@ -100,6 +103,9 @@ def _is_small(engine: Engine) -> bool:
 def _router(engine: Engine) -> Judgement:
     if engine.mode is Mode.ROUTER or starts_router(engine.run):
         return on(_started(engine))
+    routed = hosted.routed(engine)
+    if routed is not None:
+        return routed
     if not serves(engine):
         return cannot_apply(Text("不对外提供服务", "it serves no requests of others"))
     copies = engine.option("dp_size")
@@ -165,7 +171,7 @@ _POLICIES = ("cache_aware", "prefix_hash", "consistent_hashing")
 
 def _aware(engine: Engine) -> Judgement:
     routes = engine.mode is Mode.ROUTER
-    if not routes and not starts_router(engine.run):
+    if not routes and not starts_router(engine.run) and hosted.routed(engine) is None:
         return cannot_apply(Text("没有路由", "there is no router"))
     found = engine.run.settings.get("policy" if routes else "router_policy")
     if found is None:
@@ -207,6 +213,9 @@ def _targets(engine: Engine) -> Optional[int]:
 
 
 def _nodes(engine: Engine) -> Judgement:
+    several = hosted.nodes(engine)
+    if several is not None:
+        return on(several)
     setting = engine.option("nnodes")
     if not setting.known:
         return cannot_tell(setting)
@@ -236,6 +245,8 @@ def _without(engine: Engine, *names: str) -> Optional[Judgement]:
     size, generation = ranks(engine), architecture(engine.run)
     if size == 1:
         return cannot_apply(UNSPREAD)
+    if is_foreign(engine.run):
+        return cannot_apply(FOREIGN)
     if generation not in (None, "Hopper", "Blackwell"):
         return cannot_apply(Text("需要 Hopper 或更新的 NVSwitch", "it takes NVSwitch of Hopper"))
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import (
     EngineJudge,
     is_lacking,
@@ -48,6 +49,9 @@ def _pauses(engine: Engine) -> Judgement:
     call = called(engine, "pause_generation", "continue_generation")
     if call is not None:
         return seen(call)
+    told = hosted.paused(engine)
+    if told is not None:
+        return told
     return off(
         Text(
             "可选：异步 RL 更新权重时暂停而不丢弃请求",
@@ -83,6 +87,8 @@ def _backup(engine: Engine) -> Judgement:
         return lacks(engine)
     if engine.mode is not Mode.RLHF_COLOCATE:
         return cannot_apply(Text("不与训练共用 GPU", "it has GPUs of its own"))
+    if hosted.keeps_backup(engine) and engine.written(name) is None:
+        return on(f"{name}=True (verl 0.9.1, sglang_rollout)")
     saver = engine.option("enable_memory_saver")
     if saver.known and not is_set(saver):
         return cannot_apply(Text("未启用 memory saver", "nothing is released (no memory saver)"))

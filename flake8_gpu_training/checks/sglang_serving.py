@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
+from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import (
     is_lacking,
     is_set,
@@ -17,6 +18,7 @@ from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._sglang import (
     BREAKABLE,
+    DECODES_NOT,
     DOCS,
     ENVIRON,
     SOURCE,
@@ -27,6 +29,7 @@ from flake8_gpu_training.checks._sglang import (
     is_on,
     is_sparse,
     number_of,
+    only_embeds,
     optional,
     ranks,
     serves,
@@ -38,7 +41,7 @@ from flake8_gpu_training.checks._sglang_sizes import sparse_backend
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Origin, Setting
 from flake8_gpu_training.frameworks.engines import Engine
-from flake8_gpu_training.frameworks.reading import number
+from flake8_gpu_training.frameworks.reading import find, number
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind
 
@@ -88,6 +91,8 @@ def _second(engine: Engine) -> Judgement:
 
 
 def _grammar(engine: Engine) -> Judgement:
+    if only_embeds(engine):
+        return cannot_apply(DECODES_NOT)
     setting = engine.option("grammar_backend")
     if is_lacking(engine, "grammar_backend"):
         return lacks(engine)
@@ -115,9 +120,16 @@ def _grammar(engine: Engine) -> Judgement:
 
 
 def _metrics(engine: Engine) -> Judgement:
+    setting = engine.option("enable_metrics")
+    if engine.host is not None and setting.known and is_set(setting):
+        return on(setting)
+    if hosted.is_hosted(engine, "verl"):
+        asked = find(engine.run, _PROMETHEUS)
+        if asked is not None and (not asked.known or is_set(asked)):
+            return on(asked) if asked.known else cannot_tell(asked)
+        return off(Text(f"可选：{_PROMETHEUS}=True", f"optional: {_PROMETHEUS}=True"), asked)
     if not serves(engine):
         return cannot_apply(_SERVES_NOT)
-    setting = engine.option("enable_metrics")
     if is_lacking(engine, "enable_metrics"):
         return lacks(engine)
     if not setting.known:
@@ -135,13 +147,16 @@ def _metrics(engine: Engine) -> Judgement:
     )
 
 
+_PROMETHEUS = "actor_rollout_ref.rollout.prometheus.enable"
+
+
 def _is_deployed(engine: Engine) -> bool:
     """Whether a container's description starts the server."""
     path = engine.run.place.location.path
     return path.endswith((".yaml", ".yml")) and engine.run.place.kind is PlaceKind.FLAGS
 
 
-_HOUR = 3600
+_DAY = 86400
 
 
 def _watchdog(engine: Engine) -> Judgement:
@@ -151,8 +166,8 @@ def _watchdog(engine: Engine) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     seconds = number(setting.value)
-    if seconds is not None and seconds > _HOUR:
-        return off(Text("超时超过一小时，等于关闭", "more than an hour: it ends nothing"), setting)
+    if seconds is not None and seconds > _DAY:
+        return off(Text("超时超过一天，等于关闭", "more than a day: it ends nothing"), setting)
     return on(setting)
 
 
@@ -195,6 +210,8 @@ def _conservative(engine: Engine) -> Judgement:
 
 
 def _clipped(engine: Engine) -> Judgement:
+    if only_embeds(engine):
+        return cannot_apply(DECODES_NOT)
     told = variable(engine, "SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION", "SGLANG_CLIP_MAX_NEW_TOKENS")
     if told is not None:
         return on(told) if told.known else cannot_tell(told)

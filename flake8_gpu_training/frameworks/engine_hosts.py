@@ -99,6 +99,7 @@ def _slime(colocated: bool) -> Host:
         ),
         source="slime, backends/sglang_utils/sglang_engine.py and utils/arguments.py",
         takes=takes,
+        since="0.5.3",
     )
 
 
@@ -306,10 +307,9 @@ SGLANG_HOSTS: Mapping[str, Host] = MappingProxyType(
                     "disable_cuda_graph": _COMPUTED,
                     "tp_size": 2,
                     "dp_size": 1,
-                    "max_running_requests": _COMPUTED,
+                    "max_running_requests": 256,
                     "quantization": None,
-                    "load_format": _COMPUTED,
-                    "enable_weights_cpu_backup": _COMPUTED,
+                    "load_format": "dummy",
                     "log_level": "error",
                 }
             ),

@@ -66,6 +66,8 @@ class Host:
     """Whether more parameters may be set than could be read."""
     bare: frozenset[str] = frozenset()
     """Parameters that older releases of the host take by the engine's own name."""
+    since: str = ""
+    """The first release of the engine that the host works with; "" for any."""
 
     def written(self, name: str) -> str:
         """The host's name for a parameter of the engine."""
@@ -125,7 +127,9 @@ class Engine:
     def version(self) -> tuple[int, ...]:
         """Its number, newer than all where it is not known."""
         found = self.release
-        pinned = self.run.versions.get(self.name, "")
+        # a host with a first release takes the engine from repositories and images of its own
+        own = self.host is not None and self.host.since
+        pinned = "" if own else self.run.versions.get(self.name, "")
         return parsed(found.version if found is not None else pinned) or NEWEST
 
     @property
@@ -141,7 +145,7 @@ class Engine:
         """
         found = self.release
         if found is None:
-            return _everywhere(self.name, self.groups, name)
+            return _everywhere(self.name, self.groups, name, self._since)
         for group in self.groups:
             parameter = found.table.parameters(group, found.version).get(name)
             if parameter is not None:
@@ -151,7 +155,13 @@ class Engine:
     def is_off_anyway(self, name: str) -> bool:
         """Whether a parameter is off by default in every release that has it, where the release
         at hand is not known."""
-        return self.release is None and _is_off_everywhere(self.name, self.groups, name)
+        return self.release is None and _is_off_everywhere(
+            self.name, self.groups, name, self._since
+        )
+
+    @property
+    def _since(self) -> str:
+        return self.host.since if self.host is not None else ""
 
     def takes(self, name: str) -> bool:
         """Whether advice may name a parameter: the release has it, and the host hands it on."""
@@ -296,28 +306,31 @@ class Engine:
 
 
 @lru_cache(maxsize=512)
-def _declared(engine: str, groups: tuple[str, ...], name: str) -> tuple[Optional[Parameter], ...]:
-    """A parameter in each release of the table; None where a release has none."""
+def _declared(
+    engine: str, groups: tuple[str, ...], name: str, since: str
+) -> tuple[Optional[Parameter], ...]:
+    """A parameter in each release of the table from one on; None where a release has none."""
     table = table_of(engine)
     if table is None:
         return ()
     return tuple(
         next((p for g in groups if (p := table.parameters(g, version).get(name)) is not None), None)
         for version in table.versions
+        if not since or parsed(version) >= parsed(since)
     )
 
 
-def _everywhere(engine: str, groups: tuple[str, ...], name: str) -> Optional[Parameter]:
+def _everywhere(engine: str, groups: tuple[str, ...], name: str, since: str) -> Optional[Parameter]:
     """A parameter that every release has with the same default."""
-    found = _declared(engine, groups, name)
+    found = _declared(engine, groups, name, since)
     newest = found[-1] if found else None
     if newest is None or any(one is None or one.default != newest.default for one in found):
         return None
     return newest
 
 
-def _is_off_everywhere(engine: str, groups: tuple[str, ...], name: str) -> bool:
-    found = [one for one in _declared(engine, groups, name) if one is not None]
+def _is_off_everywhere(engine: str, groups: tuple[str, ...], name: str, since: str) -> bool:
+    found = [one for one in _declared(engine, groups, name, since) if one is not None]
     return bool(found) and all(one.has_default and one.default in (None, False) for one in found)
 
 
