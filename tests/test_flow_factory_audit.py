@@ -21,6 +21,7 @@ from audit_cases_flow_factory import (
     ONE,
     WAN,
     Case,
+    accelerate,
     fsdp,
     zero,
 )
@@ -387,3 +388,47 @@ def test_a_key_is_written_into_the_section_that_the_file_has(
     assert [edit.new for edit in edits] == ([written] if written else [])
     lines = recipe(Case("", ON, WAN)).split("\n")
     assert all(lines[edit.location.line - 1].startswith("  ") for edit in edits)
+
+
+_BY_ARGUMENT = """\
+#!/bin/bash
+# Usage: bash launch.sh <config.yaml>
+{}
+CONFIG=${{1:?a configuration}}
+ff-train "$CONFIG"
+"""
+
+
+@pytest.mark.parametrize(
+    ("comments", "is_open"),
+    [
+        ("#   bash launch.sh grpo.yaml", False),
+        ("#   ./launch.sh grpo.yaml\n#   bash launch.sh grpo.yaml", False),
+        ("#   bash launch.sh <grpo.yaml>", True),
+        ("#   bash launch.sh absent.yaml", True),
+        ("#   bash launch.sh grpo.yaml\n#   bash launch.sh other.yaml", True),
+        ("#   bash other.sh grpo.yaml", True),
+    ],
+)
+def test_a_script_is_given_what_its_example_names(
+    comments: str, is_open: bool, tmp_path: Path
+) -> None:
+    text = recipe(Case("", ON))
+    files = {
+        "launch.sh": _BY_ARGUMENT.format(comments),
+        "grpo.yaml": text,
+        "other.yaml": text,
+    }
+    found = [run for run in runs_of(tmp_path, files) if run.location.path == "launch.sh"]
+    assert [run.is_open for run in found] == [is_open]
+    assert (found[0].value("model") is None) is is_open
+
+
+@pytest.mark.parametrize(("machines", "status"), [(4, ON), (1, OFF)])
+def test_nodes_are_those_of_the_file_that_the_platform_repeats(
+    machines: int, status: Status, tmp_path: Path
+) -> None:
+    files = {"acc.yaml": accelerate("MULTI_GPU", machines=machines, processes=32)}
+    case = Case("multi-node", status, {"num_processes": None}, files)
+    items = items_of(judge(run_of(tmp_path, by_script(case)), all_checks()))
+    assert items["multi-node"].status is status

@@ -178,7 +178,12 @@ def test_nothing_is_advised_in_arguments_that_it_refuses(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("model", "status"),
-    [("Qwen/Qwen3-4B", ON), ("Qwen/Qwen3.5-9B", ON), ("Qwen/Qwen2.5-7B", NA), ("a/Qwen3-VL-8B", NA)],
+    [
+        ("Qwen/Qwen3-4B", ON),
+        ("Qwen/Qwen3.5-9B", ON),
+        ("Qwen/Qwen2.5-7B", NA),
+        ("a/Qwen3-VL-8B", NA),
+    ],
 )
 def test_liger_of_the_route_knows_few_models(model: str, status: Status, tmp_path: Path) -> None:
     recipe = f"model: {model}\nkernel_config:\n  name: liger_kernel\n"

@@ -306,10 +306,15 @@ def _enabled(counter: _Counter, name: str) -> bool:
 
 
 def _count_flow_factory(counter: _Counter) -> tuple[Setting, Setting]:
-    """Its own parameters decide: ``ff-train`` passes them to accelerate as flags."""
-    return _count_accelerate(
-        _Counter(counter.settings, counter.settings, counter.environment, counter.scheduler)
-    )
+    """Its own parameters decide: ``ff-train`` passes them to accelerate as flags.
+
+    The number of nodes comes from the platform's variables; accelerate's file repeats it.
+    """
+    given = dict(counter.settings)
+    machines = counter.options.get("num_machines")
+    if machines is not None and (integer(machines) or 0) > 1:
+        given.setdefault("num_machines", machines)
+    return _count_accelerate(_Counter(given, given, counter.environment, counter.scheduler))
 
 
 _SERVED = (

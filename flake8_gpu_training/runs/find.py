@@ -26,6 +26,7 @@ from flake8_gpu_training.garbage import seldom_collected
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import Assembly, Origins, with_profile
 from flake8_gpu_training.runs.configs import Recognised, recognise
+from flake8_gpu_training.runs.documented import as_documented
 from flake8_gpu_training.runs.environments import Environments
 from flake8_gpu_training.runs.launchers import Launch, read_launch
 from flake8_gpu_training.runs.makefiles import made_by
@@ -525,7 +526,7 @@ def _commands(project: Project) -> Iterator[Found]:
     read = {command.location for command in others}
     called = {command.location for command in others if not command.uncalled}
     for script in scripts:
-        for command in _live(script, called, read):
+        for command in as_documented(project, script, _live(script, called, read)):
             yield Found(command, Origins(script=script))
     for config in project.configs():
         for command in config.commands:
