@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 import pytest
 import yaml
-from audit_cases import NA, OFF, ON, PARTLY, script
+from audit_cases import NA, OFF, ON, PARTLY, UNKNOWN, script
 from audit_cases_flow_factory import (
     ALWAYS_APPLIES,
     BY_CHECKOUT,
@@ -432,3 +432,85 @@ def test_nodes_are_those_of_the_file_that_the_platform_repeats(
     case = Case("multi-node", status, {"num_processes": None}, files)
     items = items_of(judge(run_of(tmp_path, by_script(case)), all_checks()))
     assert items["multi-node"].status is status
+
+
+# --- the checkout's own source ----------------------------------------------------------------
+
+_HPARAMS = "src/flow_factory/hparams"
+_CHECKOUT = {
+    f"{_HPARAMS}/args.py": "",
+    f"{_HPARAMS}/training_args.py": """\
+from dataclasses import dataclass, field
+
+
+@dataclass
+class TrainingArguments(ArgABC):
+    ema_decay: float = field(default=0.5, metadata={"help": "x"})
+    group_size: int = field(default=1)
+
+
+@dataclass
+class GRPOTrainingArguments(TrainingArguments):
+    latent_storage_dtype: str = field(default="bf16")
+
+
+@dataclass
+class NFTTrainingArguments(TrainingArguments):
+    ema_device: str = field(default="cuda")
+""",
+    f"{_HPARAMS}/model_args.py": """\
+from dataclasses import dataclass, field
+
+
+@dataclass
+class ModelArguments(ArgABC):
+    attn_backend: str = field(default=None)
+    target_modules: str = field(default="all")
+""",
+    "src/flow_factory/models/registry.py": """\
+_MODEL_ADAPTER_REGISTRY: Dict[str, str] = {
+    'wan2_vace': 'flow_factory.models.vace.VaceAdapter',
+    'bagel': 'flow_factory.models.bagel.BagelAdapter',
+}
+""",
+    "src/flow_factory/models/vace.py": "from diffusers import WanVACEPipeline\n",
+    "src/flow_factory/models/bagel.py": "from diffusers import DiffusionPipeline\n",
+}
+
+
+def of_checkout(root: Path, settings: Mapping[str, Any]) -> dict[str, ScoredItem]:
+    case = Case("", ON, settings)
+    run = run_of(root, {**_CHECKOUT, **by_yaml(case)})
+    return items_of(judge(run, all_checks()))
+
+
+def test_defaults_are_those_of_the_checkout(tmp_path: Path) -> None:
+    items = of_checkout(tmp_path, {})
+    shown = items["ema-decay"].evidence[0].text
+    assert shown == f"train.ema_decay=0.5 ({_HPARAMS}/training_args.py:6)"
+    assert "bf16" in items["latent-storage-dtype"].current.en
+
+
+def test_what_the_checkout_lacks_does_not_apply(tmp_path: Path) -> None:
+    items = of_checkout(tmp_path, {**WAN, "train.offload_samples_to_cpu": None})
+    for name in ("offload-samples", "ema-device", "epochs", "async-reward", "sampler-strategy"):
+        assert items[name].status is NA
+        assert "this checkout of Flow-Factory has no" in items[name].current.en
+    of_nft = of_checkout(tmp_path / "nft", {"train.trainer_type": "nft"})
+    assert of_nft["ema-device"].status is ON
+    assert of_nft["latent-storage-dtype"].status is NA
+
+
+@pytest.mark.parametrize(
+    ("model", "status"), [("wan2_vace", PARTLY), ("bagel", UNKNOWN), ("other", UNKNOWN)]
+)
+def test_whose_transformer_a_forks_adapter_takes(
+    model: str, status: Status, tmp_path: Path
+) -> None:
+    settings = {"model.model_type": model, "model.attn_backend": None}
+    assert of_checkout(tmp_path, settings)["default-sdpa"].status is status
+
+
+def test_noisy_steps_had_another_name_at_first(tmp_path: Path) -> None:
+    settings = {"scheduler.train_steps": [1, 2, 3]}
+    assert of_checkout(tmp_path, settings)["sde-steps"].status is ON

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks import _sources as sources
 from flake8_gpu_training.checks._impacts import by_class
@@ -66,8 +66,39 @@ def item(category: str, identifier: str, points: float, group: str = "", variant
 
 
 def option(run: Run, name: str, default: Any = None) -> Setting:
-    """A parameter of the nested YAML, with where its default was read."""
-    return parameter(run, name, default=default, source=HPARAMS)
+    """A parameter of the nested YAML, else its default in the checkout, or in the release."""
+    found = parameter(run, name, default=default, source=HPARAMS)
+    if found.explicit or not found.known or run.checkout is None:
+        return found
+    own = run.checkout.parameters.get(name)
+    return own if own is not None and own.known else found
+
+
+def lacks(run: Run, name: str) -> bool:
+    """Whether the checkout that the run is started from has no such parameter."""
+    return run.checkout is not None and name not in run.checkout.parameters
+
+
+def needs(name: str) -> Callable[[Judge], Judge]:
+    """For judges of one parameter, which a checkout of another age may lack."""
+
+    def decorate(judge: Judge) -> Judge:
+        @functools.wraps(judge)
+        def judged(run: Run) -> Judgement:
+            if run.framework == "flow_factory" and lacks(run, name):
+                return cannot_apply(_lacking(name))
+            return judge(run)
+
+        return judged
+
+    return decorate
+
+
+def _lacking(name: str) -> Text:
+    key = name.partition(".")[2]
+    return Text(
+        f"此处的 Flow-Factory 没有参数 {key}", f"this checkout of Flow-Factory has no {key}"
+    )
 
 
 def figure(run: Run, name: str, default: Optional[float] = None) -> Optional[float]:
@@ -106,6 +137,14 @@ _MODELS = frozenset(
 def is_of_release(kind: str) -> bool:
     """Whether Flow-Factory itself has an adapter for the model; a fork's may do otherwise."""
     return kind in _MODELS
+
+
+def is_of_diffusers(run: Run) -> bool:
+    """Whether the model's transformer is known to be Diffusers'."""
+    kind = model_type(run)
+    return is_of_release(kind) or (
+        run.checkout is not None and run.checkout.models.get(kind, False)
+    )
 
 
 _VIDEO = ("wan", "ltx", "hunyuan", "cogvideo")
@@ -212,6 +251,7 @@ def averages(run: Run) -> Optional[bool]:
 
 
 @of_flow
+@needs("train.ema_decay")
 def average(run: Run) -> Judgement:
     """``train.ema_decay``, on unless it is 0."""
     setting, kept = option(run, "train.ema_decay", 0.995), averages(run)
@@ -317,6 +357,10 @@ def attention(run: Run) -> Judgement:
     if kind.startswith("sd3"):
         answer = on(_SDPA, "default-sdpa")
         return excluding(answer, _FIXED, "flash", "flash-3", "varlen", "sage", "xformers")
+    if lacks(run, "model.attn_backend"):
+        answer = on(_SDPA, "default-sdpa") if is_of_diffusers(run) else cannot_tell(_OWN_MODEL)
+        others = ("flash", "flash-3", "varlen", "sage", "xformers")
+        return excluding(answer, _lacking("model.attn_backend"), *others)
     answer = cannot_tell(setting) if not setting.known else _backend(run, setting, kind)
     if kind.startswith("ltx2"):
         answer = excluding(answer, _MASKED, "flash", "flash-3")
@@ -324,7 +368,7 @@ def attention(run: Run) -> Judgement:
 
 
 def _backend(run: Run, setting: Setting, model: str) -> Judgement:
-    if setting.value is None and not is_of_release(model):
+    if setting.value is None and not is_of_diffusers(run):
         return cannot_tell(_OWN_MODEL)
     name = str(setting.value or "native").lower()
     kind = next((kind for part, kind in _KINDS if part in name.lstrip("_")), "default-sdpa")
@@ -408,6 +452,7 @@ def clipping(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("model.target_modules")
 def targets(run: Run) -> Judgement:
     """``model.target_modules``: all linear layers unless named."""
     setting = option(run, "model.target_modules", "all")
@@ -461,6 +506,7 @@ _SMALL_GROUP = 4
 
 
 @of_flow
+@needs("data.preprocessing_batch_size")
 def preprocessing_batch(run: Run) -> Judgement:
     """``data.preprocessing_batch_size``: prompts that an encoder takes at once."""
     if is_off_switch(option(run, "data.enable_preprocess", True)):

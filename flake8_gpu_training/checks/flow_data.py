@@ -18,6 +18,7 @@ from flake8_gpu_training.checks._flow import (
     is_own_trainer,
     item,
     model_type,
+    needs,
     of_flow,
     option,
     placed,
@@ -42,7 +43,7 @@ from flake8_gpu_training.checks._settings import is_on
 from flake8_gpu_training.checks._starting import ONE_GPU
 from flake8_gpu_training.checks.base import Check, Example, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
-from flake8_gpu_training.frameworks.reading import dtype, number, truth
+from flake8_gpu_training.frameworks.reading import dtype, find, number, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -53,6 +54,7 @@ _ARGUMENTS = f"{HPARAMS}/args.py"
 
 
 @of_flow
+@needs("data.sampler_type")
 def _sampler(run: Run) -> Judgement:
     setting = option(run, "data.sampler_type", "auto")
     if not setting.known:
@@ -77,6 +79,7 @@ def _sampler(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("data.force_reprocess")
 def _cache(run: Run) -> Judgement:
     if is_off_switch(option(run, "data.enable_preprocess", True)):
         return cannot_apply(Text("未启用预处理", "nothing is preprocessed"))
@@ -97,6 +100,7 @@ def _cache(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("data.preprocess_parallelism")
 def _parallelism(run: Run) -> Judgement:
     if ranks(run) == 1:
         return cannot_apply(ONE_GPU)
@@ -192,6 +196,7 @@ def _asynchronous(run: Run) -> bool:
 
 
 @of_flow
+@needs("rewards.async_reward")
 def _async(run: Run) -> Judgement:
     found = rewards(run)
     if not found:
@@ -232,6 +237,7 @@ _SMALL_BATCH = 8
 
 
 @of_flow
+@needs("rewards.batch_size")
 def _batch(run: Run) -> Judgement:
     sizes = _values(run, "batch_size", 16)
     if sizes is None:
@@ -306,6 +312,7 @@ def _of_evaluation(run: Run) -> Any:
 
 
 @of_flow
+@needs("train.advantage_aggregation")
 def _advantage(run: Run) -> Judgement:
     if not is_own_trainer(run):
         return cannot_tell(OTHER_TRAINER)
@@ -331,6 +338,7 @@ def _of_average(name: str, default: Any) -> Any:
     """Judges a parameter of the average, which has a good default."""
 
     @of_flow
+    @needs(f"train.{name}")
     def judge(run: Run) -> Judgement:
         setting, kept = option(run, f"train.{name}", default), averages(run)
         if kept is None or not setting.known:
@@ -347,6 +355,7 @@ _BY_NOISE = ("grpo", "grpo-guard")
 
 
 @of_flow
+@needs("scheduler.dynamics_type")
 def _dynamics(run: Run) -> Judgement:
     setting, how = option(run, "scheduler.dynamics_type", "Flow-SDE"), algorithm(run)
     if not setting.known or not how:
@@ -402,12 +411,23 @@ def _shift(run: Run) -> Judgement:
 
 @of_flow
 def _noisy_steps(run: Run) -> Judgement:
+    """``scheduler.sde_steps``, which was ``train_steps`` at first."""
+    former = find(run, "scheduler.train_steps")
+    return _given_steps(run) if former is None else _steps(run, "scheduler.train_steps")
+
+
+@needs("scheduler.sde_steps")
+def _given_steps(run: Run) -> Judgement:
+    return _steps(run, "scheduler.sde_steps")
+
+
+def _steps(run: Run, name: str) -> Judgement:
     dynamics = option(run, "scheduler.dynamics_type", "Flow-SDE")
     if not dynamics.known:
         return cannot_tell(dynamics)
     if str(dynamics.value).upper() == "ODE":
         return cannot_apply(Text("ODE 没有随机步", "ODE has no noisy steps"))
-    setting = option(run, "scheduler.sde_steps")
+    setting = option(run, name)
     if not setting.known:
         return cannot_tell(setting)
     if setting.value:

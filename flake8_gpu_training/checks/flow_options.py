@@ -19,6 +19,7 @@ from flake8_gpu_training.checks._flow import (
     is_own_trainer,
     item,
     makes_video,
+    needs,
     of_flow,
     option,
     placed,
@@ -55,6 +56,7 @@ from flake8_gpu_training.runs.model import Run
 
 
 @of_flow
+@needs("model.master_weight_dtype")
 def _master_weights(run: Run) -> Judgement:
     setting = option(run, "model.master_weight_dtype", "bfloat16")
     if not setting.known:
@@ -71,6 +73,7 @@ def _master_weights(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("train.latent_storage_dtype")
 def _stored_latents(run: Run) -> Judgement:
     setting = option(run, "train.latent_storage_dtype", "fp16")
     if not setting.known:
@@ -107,6 +110,7 @@ def _inference(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("train.offload_samples_to_cpu")
 def _samples(run: Run) -> Judgement:
     setting = option(run, "train.offload_samples_to_cpu", False)
     if not setting.known:
@@ -167,6 +171,7 @@ def _moved(run: Run, name: str, what: Text) -> Judgement:
 
 
 @of_flow
+@needs("train.ema_device")
 def _average_device(run: Run) -> Judgement:
     kept = averages(run)
     if kept is None:
@@ -257,6 +262,7 @@ def _alpha(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("model.target_components")
 def _components(run: Run) -> Judgement:
     setting = option(run, "model.target_components", "transformer")
     if not setting.known:
@@ -401,6 +407,7 @@ def _gap(run: Run) -> Judgement:
 
 
 @of_flow
+@needs("train.max_epochs")
 def _epochs(run: Run) -> Judgement:
     setting = option(run, "train.max_epochs")
     if not setting.known:

@@ -25,6 +25,7 @@ from flake8_gpu_training.facts import (
 from flake8_gpu_training.garbage import seldom_collected
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.assembly import Assembly, Origins, with_profile
+from flake8_gpu_training.runs.checkouts import Checkouts
 from flake8_gpu_training.runs.configs import Recognised, recognise
 from flake8_gpu_training.runs.documented import as_documented
 from flake8_gpu_training.runs.environments import Environments
@@ -132,6 +133,7 @@ class _Finder:
         self.detection = detection
         self.reach = Reach(project)
         self.samples = Samples(project)
+        self.checkouts = Checkouts(project)
         self.commands = list(_commands(project))
         commands = [found.command for found in self.commands]
         self.assembly = Assembly(self.reach, Environments(project, commands).of)
@@ -160,7 +162,11 @@ class _Finder:
         samples = self.samples.of(run) if run.kind is RunKind.TRAIN else None
         profile = run.profile if samples is None else {**run.profile, samples.name: samples}
         return dataclasses.replace(
-            run, mounts=mounts, profile=profile, unregistered=unregistered(self.project, run)
+            run,
+            mounts=mounts,
+            profile=profile,
+            unregistered=unregistered(self.project, run),
+            checkout=self.checkouts.of(run),
         )
 
     # --- gathering ---

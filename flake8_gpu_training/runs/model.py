@@ -269,6 +269,15 @@ class Absent:
 
 
 @dataclass(frozen=True)
+class Checkout:
+    """What the source of a run's framework declares in its project: ``parameters`` with their
+    defaults, and ``models`` that have an adapter, and whether it takes a pipeline of Diffusers."""
+
+    parameters: Mapping[str, Setting] = field(default_factory=_nothing)
+    models: Mapping[str, bool] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True)
 class Run:
     """One job: command, script, configuration and DeepSpeed/accelerate files linked.
 
@@ -309,6 +318,7 @@ class Run:
     """Versions of sources that the project holds and the run is started from."""
     declared: Mapping[str, Mapping[str, Setting]] = field(default_factory=_nothing)
     """By command and parameter, the defaults in that source, where it was read (ms-swift's)."""
+    checkout: Optional[Checkout] = None
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
     unexported: tuple[Setting, ...] = ()
