@@ -236,9 +236,14 @@ def _merged(items: Iterable[ScoredItem]) -> dict[str, ScoredItem]:
     return found
 
 
-def _grade(item: ScoredItem) -> tuple[int, bool]:
-    """Of two answers, the graver one stands; of equals, one that says why."""
-    return _GRAVITY.index(item.status), not item.current.en and not item.evidence
+def _grade(item: ScoredItem) -> tuple[int, bool, bool]:
+    """Of two answers, the graver one stands; of equals, one that says why, of the item itself
+    rather than of the job."""
+    says_nothing = not item.current.en and not item.evidence
+    return _GRAVITY.index(item.status), says_nothing, item.current.en == _OF_THE_JOB
+
+
+_OF_THE_JOB = "this job does not train"
 
 
 def _ordered(category: Category, found: dict[str, ScoredItem]) -> tuple[ScoredItem, ...]:

@@ -143,10 +143,31 @@ def test_what_may_set_more_is_told(run_of: Make, more: str, said: str) -> None:
     assert said in verdict.judgement.current.en
 
 
-def test_a_default_that_differs_is_told_so(run_of: Make) -> None:
+@pytest.mark.parametrize(
+    ("pin", "status", "said"),
+    [
+        ("verl==0.5.0", Status.RECOMMENDED, "enforce_eager=True (verl 0.5.0,"),
+        ("verl==0.7.0", Status.ENABLED, "enforce_eager=False (verl 0.7.0,"),
+        ("verl", Status.ENABLED, "enforce_eager=False (verl 0.9.1,"),
+    ],
+)
+def test_a_default_is_that_of_the_release(
+    run_of: Make, tmp_path: Path, pin: str, status: Status, said: str
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{pin}\nvllm\n", encoding="utf-8")
     check = next(check for check in all_checks() if check.code == "GPU931")
     (verdict,) = judge(run_of(COMMAND), [check])
-    assert "its default differs between releases" in verdict.judgement.current.en
+    assert verdict.judgement.status is status
+    shown = [setting.text for setting in verdict.judgement.evidence]
+    assert said in f"{shown} {verdict.judgement.current.en}"
+
+
+def test_the_source_that_a_project_holds_says_its_release(run_of: Make, tmp_path: Path) -> None:
+    (tmp_path / "verl" / "version").mkdir(parents=True)
+    (tmp_path / "verl" / "version" / "version").write_text("0.4.1\n", encoding="utf-8")
+    check = next(check for check in all_checks() if check.code == "GPU950")
+    (verdict,) = judge(run_of(COMMAND), [check])
+    assert "max_num_seqs=1024 (verl 0.4.1," in verdict.judgement.current.en
 
 
 def test_a_sample_is_a_prompt_and_its_response(run_of: Make) -> None:

@@ -208,5 +208,107 @@ def test_a_driver_of_ray_is_no_single_gpu(tmp_path: Path) -> None:
         "python -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path Qwen/Qwen3-8B "
         "--vllm.num_engines 4 --vllm.tensor_parallel_size 2\n"
     )
-    item, _ = judged(tmp_path, Case("pipeline-parallel", OFF, "flags", {"train.sh": script}))
-    assert item.status is OFF
+    item, _ = judged(tmp_path, Case("pipeline-parallel", NA, "flags", {"train.sh": script}))
+    assert item.status is NA
+    assert item.current.en != "one GPU"
+
+
+_ROLLOUT = (
+    "python3 -m openrlhf.cli.train_ppo_ray --actor.model_name_or_path OpenRLHF/Llama-3-8b-sft "
+    "--vllm.num_engines 4 --vllm.tensor_parallel_size 2 --data.max_len 4096\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("item", "status", "said"),
+    [
+        ("gptq", NA, "16 bits"),
+        ("fp8-online", NA, "16 bits"),
+        ("marlin", NA, "16 bits"),
+        ("mixed-quantization", NA, "16 bits"),
+        ("max-model-len", ON, "data.max_len=4096"),
+        ("expert-parallel", NA, "no experts"),
+        ("mla-backend", NA, "no latent attention"),
+        ("multimodal-limits", NA, "text only"),
+        ("kv-cache-dtype", NA, "no parameter to hand kv_cache_dtype on"),
+        ("swap-space", NA, "swaps nothing"),
+    ],
+)
+def test_openrlhf_hands_on_what_it_has_parameters_for(
+    tmp_path: Path, item: str, status: Status, said: str
+) -> None:
+    found, _ = judged(tmp_path, Case(item, status, "flags", {"train.sh": _ROLLOUT}))
+    assert found.status is status
+    assert said in found.current.en
+
+
+def test_the_lengths_of_older_openrlhf_are_added_up(tmp_path: Path) -> None:
+    script = (
+        "python3 -m openrlhf.cli.train_ppo_ray --pretrain Qwen/Qwen3-8B --vllm_num_engines 2 "
+        "--generate_max_len 3072\n"
+    )
+    found, _ = judged(tmp_path, Case("max-model-len", ON, "flags", {"train.sh": script}))
+    assert "max_model_len=4096 (prompt_max_len 1024 + generate_max_len 3072)" in found.current.en
+
+
+@pytest.mark.parametrize(
+    ("item", "model", "status", "said"),
+    [
+        ("gptq", "moonshotai/Kimi-K2-Thinking", ON, "INT4"),
+        ("fp8-online", "moonshotai/Kimi-K2-Instruct", ON, "FP8"),
+        ("fp8-online", "openai/gpt-oss-20b", OFF, "MXFP4"),
+        ("mixed-quantization", "openai/gpt-oss-20b", ON, "MXFP4"),
+        ("fp8-online", "RedHatAI/Qwen3-30B-A3B-NVFP4", OFF, "quantized as NVFP4"),
+        ("kv-cache-dtype", "BAAI/bge-m3", NA, "both ways"),
+        ("ngram", "BAAI/bge-m3", NA, "generates nothing"),
+        ("prefix-caching", "BAAI/bge-m3", NA, "both ways"),
+        ("prefix-caching", "Qwen/Qwen3-Embedding-4B", ON, "enable_prefix_caching=True"),
+        ("chunked-prefill", "openai/whisper-large-v3", NA, "an encoder and a decoder"),
+        ("multimodal-limits", "openai/whisper-large-v3", OFF, "recordings"),
+    ],
+)
+def test_the_model_tells_what_it_takes(
+    tmp_path: Path, item: str, model: str, status: Status, said: str
+) -> None:
+    files = {"serve.sh": f"vllm serve {model}\n"}
+    found, _ = judged(tmp_path, Case(item, status, "flags", files))
+    assert found.status is status
+    assert said in found.current.en
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("vllm serve -cc.cudagraph_mode=NONE", NA, "text only"),
+        ("vllm serve <model> --port 80", Status.UNKNOWN, "not known"),
+        ("vllm serve --config other.yaml", Status.UNKNOWN, "not known"),
+    ],
+)
+def test_what_is_served_where_nobody_names_a_model(
+    tmp_path: Path, command: str, status: Status, said: str
+) -> None:
+    case = Case("multimodal-limits", status, "flags", {"serve.sh": f"{command}\n"})
+    found, _ = judged(tmp_path, case)
+    assert found.status is status
+    assert said in found.current.en
+
+
+def test_help_and_sweeps_start_no_engine_of_their_own(tmp_path: Path) -> None:
+    script = "vllm serve --help=all\nvllm bench sweep plot results --var-x rate\n"
+    runs = runs_of(tmp_path, {"serve.sh": script})
+    assert [engine_of(run) for run in runs] == [None, None]
+
+
+def test_a_build_of_the_repository_is_next_to_the_newest_release(tmp_path: Path) -> None:
+    files = {
+        "setup.sh": "pip install git+https://github.com/vllm-project/vllm\n",
+        "serve.sh": "vllm serve Qwen/Qwen3-8B\n",
+    }
+    found, _ = judged(tmp_path, Case("optimization-level", ON, "flags", files))
+    assert found.status is ON
+
+
+def test_a_variable_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
+    files = {"requirements.txt": "vllm==0.19.1\n", "serve.sh": "VLLM_USE_V1=1 vllm serve a/b-7b\n"}
+    found, _ = judged(tmp_path, Case("v1-engine", ON, "flags", files))
+    assert [one.text for one in found.evidence] == ["vLLM 0.19.1: V1"]

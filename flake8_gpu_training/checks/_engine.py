@@ -32,6 +32,7 @@ from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, is_off, truth
 from flake8_gpu_training.frameworks.verl import NAMING
+from flake8_gpu_training.frameworks.vllm_defaults import is_cacheless, pools
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run, RunKind, once_per_run
 
@@ -69,18 +70,29 @@ _FOREIGN_PREFIXES = (
     *("ASCEND_", "NPU_", "HABANA_", "PT_HPU_"),
     *("VLLM_ROCM_", "VLLM_CPU_", "SGLANG_USE_MLX"),
 )
-_FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_-])(?:npu|ascend|rocm|hpu|gaudi|xpu)(?=[/_.-]|$)")
-_FOREIGN_BACKENDS = frozenset({"ascend", "aiter", "wave", "intel_amx", "intel_xpu"})
-"""Of SGLang's backends of attention those for hardware of others."""
+_FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_.-])(?:npu|ascend|rocm|hpu|gaudi|xpu)(?=[/_.-]|$)")
+_FOREIGN_BACKEND = re.compile(r"(?i)rocm|aiter|^(?:ascend|wave|intel_amx|intel_xpu)$")
+"""Backends of attention for hardware of others."""
 _FOREIGN_DEVICES = frozenset({"cpu", "tpu", "xpu", "hpu", "neuron", "npu"})
 
 
-def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge) -> Judge:
+def of_engine(
+    routers: bool = False,
+    remote: bool = False,
+    needs: tuple[str, ...] = (),
+    decodes: bool = False,
+    caches: bool = False,
+    nvidia: bool = False,
+    **judges: EngineJudge,
+) -> Judge:
     """One judge of several engines', each under the engine's name.
 
     ``routers``: whether a router is judged too; ``remote``: whether a training run is whose
-    engine another job serves. Advice obeys the rules that hold for all engines: none for trial
-    runs, for commands that are cut short, for hardware of other makers.
+    engine another job serves; ``needs``: parameters of vLLM of which a host must hand one on;
+    ``decodes``, ``caches``: whether it takes a model that generates, or one with a cache of keys
+    and values; ``nvidia``: whether other hardware has nothing of the kind. Advice obeys the rules
+    that hold for all engines: none for trial runs, for commands that are cut short, for hardware
+    of other makers.
     """
 
     def judged(run: Run) -> Judgement:
@@ -96,7 +108,11 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
             return cannot_apply(_REMOTE) if engine.mode is not None else cannot_tell(_NO_MODE)
         if engine.host is None and run.model.kind in ("image", "video"):
             return cannot_apply(_DIFFUSION)
-        judgement = judge(engine)
+        if nvidia and engine.name == "vllm" and (is_foreign(run) or is_for_tpus(run)):
+            return cannot_apply(FOREIGN)
+        judgement = _barred(engine, needs, decodes, caches) or judge(engine)
+        if engine.name == "vllm" and needs and not engine.hands_on(*needs):
+            return not_handed(engine, judgement, needs[0])
         if judgement.status in (Status.RECOMMENDED, Status.PARTIAL):
             return _withheld(engine, judgement) or judgement
         if judgement.status is Status.UNKNOWN and _is_untold(judgement):
@@ -106,6 +122,33 @@ def of_engine(routers: bool = False, remote: bool = False, **judges: EngineJudge
         return judgement
 
     return judged
+
+
+def _barred(
+    engine: Engine, needs: tuple[str, ...], decodes: bool, caches: bool
+) -> Optional[Judgement]:
+    """The answer where the model rules the item out, and nobody asks for it all the same."""
+    if engine.name != "vllm" or (needs and engine.written(*needs) is not None):
+        return None
+    if decodes and pools(engine):
+        return cannot_apply(_GENERATES_NOTHING)
+    return cannot_apply(_CACHELESS) if caches and is_cacheless(engine) else None
+
+
+def not_handed(engine: Engine, judgement: Judgement, name: str) -> Judgement:
+    """``judgement``, or that the host has no way to give the engine what would be on."""
+    if judgement.status in (Status.ENABLED, Status.PARTIAL, Status.NOT_APPLICABLE):
+        return judgement
+    title = engine.host.title if engine.host is not None else ""
+    return cannot_apply(
+        Text(f"{title} 没有传递 {name} 的参数", f"{title} has no parameter to hand {name} on")
+    )
+
+
+_GENERATES_NOTHING = Text("不生成的模型", "the model generates nothing")
+_CACHELESS = Text(
+    "双向注意力的模型，没有 KV 缓存", "attention goes both ways: there is no KV cache"
+)
 
 
 def _is_untold(judgement: Judgement) -> bool:
@@ -135,7 +178,7 @@ def _withheld(engine: Engine, judgement: Judgement) -> Optional[Judgement]:
     """The answer where nothing may be advised; None where advice is due."""
     run = engine.run
     if is_foreign(run) or is_for_tpus(run):
-        return _elsewhere(engine, judgement)
+        return _elsewhere(judgement)
     if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
         return cannot_tell(_CUT)
     trains = run.kind is RunKind.TRAIN
@@ -144,11 +187,9 @@ def _withheld(engine: Engine, judgement: Judgement) -> Optional[Judgement]:
     return None
 
 
-def _elsewhere(engine: Engine, judgement: Judgement) -> Judgement:
+def _elsewhere(judgement: Judgement) -> Judgement:
     """The answer on other makers' hardware: what somebody switched off there is off, and whether
     it would help was measured on NVIDIA's only."""
-    if engine.name != "sglang":
-        return cannot_apply(FOREIGN)
     if not judgement.evidence:
         return off(_MEASURED)
     if judgement.status is Status.PARTIAL:
@@ -170,7 +211,7 @@ def is_foreign(run: Run) -> bool:
     if device is not None and str(device.value).lower() in _FOREIGN_DEVICES:
         return True
     backend = find(run, "attention_backend", "prefill_attention_backend")
-    if backend is not None and str(backend.value) in _FOREIGN_BACKENDS:
+    if backend is not None and _FOREIGN_BACKEND.search(str(backend.value)):
         return True
     if any(n in _FOREIGN_NAMES or n.startswith(_FOREIGN_PREFIXES) for n in run.environment):
         return True

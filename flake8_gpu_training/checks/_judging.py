@@ -27,7 +27,6 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.facts import Call, Import, Location, Origin, ProblemKind, Setting, Unknown
 from flake8_gpu_training.frameworks.at_hand import lacks
-from flake8_gpu_training.frameworks.engine_hosts import DIFFERS
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
@@ -124,9 +123,6 @@ def _untold(setting: Setting) -> Text:
     name = PRACTICE_NAMES.get(setting.name, Text(setting.name, setting.name))
     candidates = setting.value.candidates if isinstance(setting.value, Unknown) else ()
     if not candidates:
-        if isinstance(setting.value, Unknown) and setting.value.reason == DIFFERS:
-            zh, en = "各版本默认值不同，此处未写明", "its default differs between releases"
-            return Text(f"{name.zh}：{zh}", f"{name.en}: {en}")
         if not setting.location:
             return Text(f"{name.zh}：无法静态得知", f"{name.en}: not known")
         is_of_another = setting.text and setting.note.endswith(f"={setting.text}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -11,7 +10,7 @@ from flake8_gpu_training.checks._judging import cannot_tell
 from flake8_gpu_training.checks.base import Judgement, Status
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine
-from flake8_gpu_training.frameworks.vllm_defaults import is_v1
+from flake8_gpu_training.frameworks.vllm_defaults import is_v1, pools
 from flake8_gpu_training.language import Text
 
 DOCS = "https://docs.vllm.ai/en/latest"
@@ -75,27 +74,6 @@ def compilation(engine: Engine, *names: str) -> Optional[Setting]:
     if engine.object(whole, "compilation_config") is not None:
         return None
     return Setting(names[0], whole.value, whole.location, whole.origin, whole.note)
-
-
-_POOLS = re.compile(r"(?i)reward|embed|rerank|\bgte\b|\bbge\b|e5-|classif|colbert|colqwen|-prm")
-
-
-def pools(engine: Engine) -> bool:
-    """Whether the model gives vectors or scores, and decodes nothing."""
-    for name in ("runner", "task", "convert"):
-        setting = engine.written(name)
-        if setting is not None and str(setting.value) in _POOLING:
-            return True
-    if engine.written("io_processor_plugin", "pooler_config", "override_pooler_config"):
-        return True
-    role = engine.entry("ec_transfer_config", "ec_role")
-    if role is not None and role.value == "ec_producer":
-        return True
-    model = engine.run.model
-    return model.kind in ("embedding", "encoder") or bool(_POOLS.search(model.name or ""))
-
-
-_POOLING = ("pooling", "embed", "embedding", "classify", "score", "reward", "token_embed")
 
 
 def eager(engine: Engine) -> Setting:

@@ -6,6 +6,8 @@ from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
+    FOREIGN,
+    is_foreign,
     is_set,
     of_engine,
     propose,
@@ -31,14 +33,13 @@ from flake8_gpu_training.checks._vllm import (
     compilation,
     eager,
     level,
-    pools,
     variable,
 )
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.reading import is_off, number
-from flake8_gpu_training.frameworks.vllm_defaults import is_v1
+from flake8_gpu_training.frameworks.vllm_defaults import V1_ONLY, is_v1, pools
 from flake8_gpu_training.language import Text
 
 _GRAPHS = "https://docs.vllm.ai/en/latest/design/cuda_graphs.html"
@@ -99,6 +100,8 @@ def _graphs(engine: Engine) -> Judgement:
 
 
 def _advise_graphs(engine: Engine, setting: Setting, within: bool = False) -> Judgement:
+    if is_foreign(engine.run):
+        return cannot_apply(FOREIGN)
     reason = "decoding launches every kernel from the CPU, token by token"
     current = Text("CUDA Graph 被关闭", "CUDA graphs are switched off")
     lends = engine.mode in (Mode.RLHF_COLOCATE, Mode.OFFLINE)
@@ -159,7 +162,8 @@ def _generation(engine: Engine) -> Judgement:
     if v1 is None:
         return cannot_tell(asked or Text("VLLM_USE_V1 未知", "VLLM_USE_V1 is not known"))
     if v1:
-        return on(asked) if asked is not None else on(f"{engine.called}: V1")
+        is_asked = asked is not None and engine.version < V1_ONLY
+        return on(asked) if asked is not None and is_asked else on(f"{engine.called}: V1")
     if asked is None:
         return off(
             Text(

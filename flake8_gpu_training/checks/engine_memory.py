@@ -9,6 +9,7 @@ from flake8_gpu_training.checks._engine import (
     is_lacking,
     is_set,
     lacks,
+    not_handed,
     of_engine,
     propose,
     sglang_item,
@@ -19,7 +20,7 @@ from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import gpu_text, has_fp8
 from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION
-from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
+from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority, Status
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.vllm_defaults import is_v1
@@ -185,8 +186,14 @@ _OFFLOADERS = ("offloading", "lmcache", "mooncake", "flexkv", "hf3fs", "sharedst
 
 def _offloaded(engine: Engine) -> Judgement:
     judgement = _beyond(engine)
-    swaps = is_v1(engine) is not True or engine.written("swap_space") is not None
-    return judgement if swaps else replace(judgement, excluded=_SWAPLESS)
+    if not engine.hands_on("kv_offloading_size", "kv_transfer_config"):
+        judgement = not_handed(engine, judgement, "kv_offloading_size")
+    if is_v1(engine) is not True:
+        return judgement
+    if judgement.status is Status.NOT_APPLICABLE:
+        said = judgement.current
+        return replace(off(said), excluded=(*_SWAPLESS, ("offload", said)))
+    return replace(judgement, excluded=_SWAPLESS)
 
 
 def _beyond(engine: Engine) -> Judgement:
@@ -207,11 +214,6 @@ def _beyond(engine: Engine) -> Judgement:
         return on(swap, "swap") if is_set(swap) else off(_OPTIONAL, swap)
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
-    if swap is not None:
-        return off(
-            Text("V1 引擎抢占时重算，不使用 swap_space", "V1 recomputes: swap_space is not used"),
-            swap,
-        )
     if is_lacking(engine, "kv_offloading_size"):
         return lacks(engine)
     return off(_OPTIONAL)
@@ -232,7 +234,9 @@ def _block(engine: Engine) -> Judgement:
         return cannot_tell(setting) if not setting.known else on(setting)
     if engine.is_open:
         return cannot_tell(setting)
-    return on(f"{engine.called}: block_size")
+    if setting.known and setting.value is not None:
+        return on(setting)
+    return on(f"{engine.called}: block_size auto")
 
 
 CHECKS: tuple[Check, ...] = (
@@ -277,7 +281,12 @@ CHECKS: tuple[Check, ...] = (
         "engine-cache-type",
         Text("FP8 KV 缓存", "FP8 KV cache"),
         Priority.LOW,
-        of_engine(vllm=_cache_type, sglang=_sglang_memory.cache_type),
+        of_engine(
+            needs=("kv_cache_dtype",),
+            caches=True,
+            vllm=_cache_type,
+            sglang=_sglang_memory.cache_type,
+        ),
         why="The KV cache bounds how many sequences are decoded at once; in FP8 it holds twice as "
         "many tokens.",
         fix="Set kv_cache_dtype fp8 on Ada, Hopper or newer, and compare the answers.",
@@ -302,7 +311,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-cache-offload",
         Text("KV 缓存卸载到内存", "KV cache in host memory"),
         Priority.LOW,
-        of_engine(vllm=_offloaded, sglang=_sglang_memory.hierarchical),
+        of_engine(caches=True, vllm=_offloaded, sglang=_sglang_memory.hierarchical),
         why="A prefix that was evicted is computed again; read from host memory it costs a copy.",
         fix="Set kv_offloading_size (vLLM 0.11.1 and newer), or a connector such as LMCache.",
         items=(
@@ -319,7 +328,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-block-size",
         Text("KV 块大小", "Block size of the KV cache"),
         Priority.LOW,
-        of_engine(vllm=_block, sglang=_sglang_memory.pages),
+        of_engine(caches=True, vllm=_block, sglang=_sglang_memory.pages),
         why="Blocks are the unit in which the cache is given out and prefixes are shared.",
         fix="Leave block_size to the attention backend.",
         items=(*vllm_item("B", "block-size", 0.5), *sglang_item("C", "page-size", 0.5)),

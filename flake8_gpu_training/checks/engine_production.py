@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from flake8_gpu_training.checks import _sglang_operations
 from flake8_gpu_training.checks._engine import (
     is_lacking,
@@ -113,6 +115,12 @@ def _file(engine: Engine) -> Judgement:
     )
 
 
+_SEES = re.compile(
+    r"(?i)(?:^|[-_/])vl(?:m2vec)?(?:[-_]|$)|colpali|colqwen|clip|siglip|vision|reranker-m0|omni-embed|embeddings-v4"
+)
+"""Models of vectors and scores that take images, too."""
+
+
 # --- GPU917: images and videos of a request ---
 
 
@@ -125,7 +133,11 @@ def _media(engine: Engine) -> Judgement:
     )
     if setting is not None:
         return on(setting)
-    if engine.run.model.kind != "MLLM":
+    if engine.run.model.kind == "audio":
+        return off(
+            Text("可选：限制每个提示的音频数", "optional: a limit of recordings in a prompt")
+        )
+    if engine.run.model.kind != "MLLM" and not _SEES.search(engine.run.model.name or ""):
         if engine.run.model.kind == "unknown":
             return cannot_tell(Text("模型未知", "the model is not known"))
         return cannot_apply(Text("非多模态大模型", "the model takes text only"))
@@ -205,7 +217,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-media-limits",
         Text("多模态输入上限", "Limits of images and videos"),
         Priority.LOW,
-        of_engine(vllm=_media),
+        of_engine(needs=("limit_mm_per_prompt",), vllm=_media),
         why="Memory for the largest inputs is taken from the KV cache.",
         fix="Set limit_mm_per_prompt to what requests hold; 0 for kinds that never come.",
         items=vllm_item("I", "multimodal-limits", 1),
@@ -222,7 +234,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-adapters",
         Text("LoRA 服务", "Adapters served"),
         Priority.LOW,
-        of_engine(vllm=_adapters, sglang=_sglang_operations.adapters),
+        of_engine(needs=("enable_lora",), vllm=_adapters, sglang=_sglang_operations.adapters),
         why="Adapters on one base model need one copy of its weights.",
         fix="Set enable_lora and lora_modules.",
         items=(*vllm_item("I", "lora-serving", 1), *sglang_item("I", "lora-serving", 1)),

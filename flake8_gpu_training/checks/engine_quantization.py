@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
@@ -40,18 +41,23 @@ _KINDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"bitsandbytes|bnb|nf4", "bitsandbytes"),
         (r"awq", "awq"),
         (r"gptq|w4a16|w8a16|w4a8|auto-?round|marlin|int4", "gptq"),
-        (r"fp8|mxfp4|nvfp4|fp4|int8|w8a8|mxfp8|modelopt", "fp8"),
-        (
-            r"compressed-tensors|quark|torchao|experts_int8|moe_wna16|inc$|hqq|humming",
-            "mixed",
-        ),
+        (r"mxfp4|nvfp4|fp4|int8|(?<!fp8-)w8a8(?!.*fp8)", "other"),
+        (r"fp8|modelopt|^online$|mxfp8", "fp8"),
+        (r"moe_wna16|inc$", "gptq"),
     )
 )
 _MIXED = re.compile(
-    r"mixed|compressed-tensors|quark|modelopt_mixed|experts_int8|moe_wna16|w4afp8|w4a8|w4a16|nvfp4"
+    r"mixed|compressed-tensors|quark|modelopt_mixed|experts_int8|moe_wna16|w4afp8|w4a8|nvfp4|mxfp4"
 )
-_COMES = re.compile(r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|kimi-k2|gpt-oss")
-"""Models that are published in FP8, or FP4."""
+# Formats in which families are published; of Kimi K2, thinking and 2.5 on in INT4 (W4A16).
+_COMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), form)
+    for pattern, form in (
+        (r"gpt-oss", "mxfp4"),
+        (r"kimi-k2(?:-thinking|\.\d)", "int4"),
+        (r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama|bf16))|kimi-k2(?!.*bf16)", "fp8"),
+    )
+)
 _UNFORCED = (0, 24)
 """The first release read that takes ``awq`` and ``gptq`` for whichever kernel is best."""
 
@@ -72,17 +78,17 @@ def quantized(engine: Engine) -> Optional[Setting]:
         at = engine.written("model")
         location = at.location if at is not None else engine.run.model.location
         return Setting("model", last_part(name), location, note=f"model={name}")
-    if _comes_in_fp8(engine):
-        return Setting("model", "fp8", engine.run.model.location, note=f"{name}: FP8")
+    form = next((form for pattern, form in _COMES if pattern.match(last_part(name))), "")
+    if form:
+        told = f"{name}: {form.upper()}"
+        return Setting("model", form, engine.run.model.location, note=told)
     return None
 
 
-def _comes_in_fp8(engine: Engine) -> bool:
-    short = last_part(engine.run.model.name or "")
-    return (
-        re.match(r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama))|kimi-k2|gpt-oss", short)
-        is not None
-    )
+def _form(text: str) -> str:
+    """The format that a name tells, else the method that is given."""
+    told = re.search(r"mxfp4|nvfp4|fp4|int8|w8a8", text)
+    return told[0].upper() if told is not None else text
 
 
 def _kind(text: str) -> str:
@@ -97,22 +103,54 @@ def _method(engine: Engine) -> Judgement:
     if found is not None:
         if not found.known:
             return cannot_tell(found)
-        kind = _kind(str(found.value).lower()) or "mixed"
-        return on(found, "gptq" if kind == "mixed" else kind)
+        kind = _kind(str(found.value).lower())
+        if kind in ("", "other"):
+            form = _form(str(found.value).lower())
+            return off(Text(f"权重以 {form} 量化", f"the weights are quantized as {form}"), found)
+        return on(found, kind)
+    if engine.mode is not None and engine.mode.samples:
+        return _of_actor(engine)
     if not engine.run.model.name:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
-    if engine.mode is not None and engine.mode.samples:
-        return off(
-            Text("可选：采样与训练精度不一致，需校正", "optional: it samples off the policy then")
-        )
     fp8 = has_fp8(engine.run)
     if not fp8 or engine.run.model.kind not in ("LLM", "MLLM"):
         return off(
             Text("可选：AWQ、GPTQ 或 FP8 检查点", "optional: a checkpoint in AWQ, GPTQ or FP8")
         )
     return _advise_fp8(engine)
+
+
+_ACTORS = Text(
+    "权重来自训练中的 16 位模型，每步同步",
+    "the weights are those of the trained model in 16 bits, handed over in each step",
+)
+_LOADED = tuple((kind, _ACTORS) for kind in ("awq", "gptq", "bitsandbytes", "gguf"))
+
+
+def _of_actor(engine: Engine) -> Judgement:
+    """Of what samples for a training run: quantized checkpoints are out of its reach."""
+    if _may_be_quantized(engine):
+        return cannot_tell(Text("模型未知", "the model is not known"))
+    if not engine.hands_on("quantization"):
+        return cannot_apply(_ACTORS)
+    if engine.is_open:
+        told = cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
+        return replace(told, excluded=_LOADED)
+    said = Text("可选：采样与训练精度不一致，需校正", "optional: it samples off the policy then")
+    return replace(off(said), excluded=_LOADED)
+
+
+def _is_actors(engine: Engine) -> bool:
+    """Whether the weights come from a trained model in 16 bits."""
+    samples = engine.mode is not None and engine.mode.samples
+    return samples and not _may_be_quantized(engine)
+
+
+def _may_be_quantized(engine: Engine) -> bool:
+    """Whether adapters are trained on a model that nobody knows."""
+    return engine.run.value("tuning") in ("lora", "qlora") and not engine.run.model.name
 
 
 def _advise_fp8(engine: Engine) -> Judgement:
@@ -148,6 +186,8 @@ def _advise_fp8(engine: Engine) -> Judgement:
 
 def _marlin(engine: Engine) -> Judgement:
     found = quantized(engine)
+    if found is None and _is_actors(engine):
+        return cannot_apply(_ACTORS)
     if found is None and not engine.run.model.name:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if found is None and engine.is_open:
@@ -182,6 +222,8 @@ def _marlin(engine: Engine) -> Judgement:
 
 def _several(engine: Engine) -> Judgement:
     found = quantized(engine)
+    if found is None and _is_actors(engine):
+        return cannot_apply(_ACTORS)
     if found is None and engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if found is None:
@@ -238,7 +280,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-quantized-kernels",
         Text("Marlin 算子", "Kernels for 4-bit weights"),
         Priority.MEDIUM,
-        of_engine(vllm=_marlin),
+        of_engine(nvidia=True, vllm=_marlin),
         why="Asked for by name, awq and gptq run on kernels that vLLM itself calls slower.",
         fix="Leave quantization out: the checkpoint tells, and Marlin is chosen.",
         items=vllm_item("D", "marlin", 1),

@@ -18,13 +18,19 @@ from flake8_gpu_training.checks._engine import (
 )
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
-from flake8_gpu_training.checks._judging import by_itself, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import by_itself, cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import memory_gib
-from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION, V1, pools
+from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION, V1
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
-from flake8_gpu_training.frameworks.vllm_defaults import HYBRID, HYBRID_CACHED, is_v1
+from flake8_gpu_training.frameworks.vllm_defaults import (
+    HYBRID,
+    HYBRID_CACHED,
+    has_two_stacks,
+    is_v1,
+    pools,
+)
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.serving_memory import capacity_of
 
@@ -50,7 +56,9 @@ def _chunked(engine: Engine) -> Judgement:
     if is_set(setting):
         return on(setting)
     if pools(engine):
-        return off(Text("不生成的模型", "the model generates nothing"), setting)
+        return _undecoding(setting)
+    if has_two_stacks(engine) and not setting.explicit:
+        return cannot_apply(_TWO_STACKS)
     if not setting.explicit:
         return off(
             Text("可选：V0 引擎默认整段预填充", "optional: V0 prefills whole by default"), setting
@@ -63,6 +71,17 @@ def _chunked(engine: Engine) -> Judgement:
         Text("启用分块预填充（V1 默认）", "leave chunked prefill on, as by default"),
         {"enable_chunked_prefill": True},
     )
+
+
+_TWO_STACKS = Text("编码器-解码器模型不支持", "models of an encoder and a decoder do not take it")
+_WHOLE = Text("该池化方式需要整段输入", "the way it pools takes each input as a whole")
+
+
+def _undecoding(setting: Setting) -> Judgement:
+    """Of a model that pools: off by itself where its pooling rules it out."""
+    if not setting.explicit:
+        return cannot_apply(_WHOLE)
+    return off(Text("不生成的模型", "the model generates nothing"), setting)
 
 
 # --- GPU949: tokens of a step ---
@@ -101,8 +120,19 @@ def _by_default(engine: Engine, setting: Setting, name: str) -> Judgement:
             Text(f"{title} 按训练的批设置 {name}", f"{title} sets {name} by the training's batch")
         )
     if is_v1(engine):
-        return on(f"{engine.called}: {name}")
+        return on(f"{engine.called}: {name} {_by_gpu(engine, name)}")
     return cannot_tell(setting)
+
+
+def _by_gpu(engine: Engine, name: str) -> str:
+    """What the engine chooses for small and for large GPUs (EngineArgs.get_batch_defaults)."""
+    if not engine.is_server and "LLM" not in engine.groups:
+        return "by default"
+    if name == "max_num_seqs":
+        small, large = 256, 1024
+    else:
+        small, large = (2048, 8192) if engine.is_server else (8192, 16384)
+    return f"{small}, or {large} from {_LARGE_GIB} GiB on"
 
 
 # --- GPU950: sequences of a step ---
@@ -153,7 +183,9 @@ def _prefixes(engine: Engine) -> Judgement:
     if is_set(setting):
         return on(setting)
     if pools(engine):
-        return off(Text("不生成的模型", "the model generates nothing"), setting)
+        return _undecoding(setting)
+    if has_two_stacks(engine) and not setting.explicit:
+        return cannot_apply(_TWO_STACKS)
     if _UNIQUE.search(engine.run.model.name or ""):
         return off(Text("输入很少重复", "its inputs seldom repeat"), setting)
     if is_hybrid and engine.version < HYBRID_CACHED:
@@ -223,7 +255,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-chunked-prefill",
         Text("分块预填充", "Chunked prefill of the engine"),
         Priority.MEDIUM,
-        of_engine(vllm=_chunked, sglang=_sglang_memory.chunked),
+        of_engine(caches=True, vllm=_chunked, sglang=_sglang_memory.chunked),
         why="A prompt that is filled in at once stalls decoding; chunks share steps with it.",
         fix="Drop --no-enable-chunked-prefill.",
         items=(
@@ -273,7 +305,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-prefix-caching",
         Text("前缀缓存", "Prefix caching of the engine"),
         Priority.MEDIUM,
-        of_engine(vllm=_prefixes, sglang=_sglang_memory.prefixes),
+        of_engine(caches=True, vllm=_prefixes, sglang=_sglang_memory.prefixes),
         why="Requests that share a beginning share its keys and values; without hits it costs "
         "less than 1 %.",
         fix="Drop --no-enable-prefix-caching.",
@@ -287,7 +319,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-partial-prefills",
         Text("部分预填充", "Limits for long prompts"),
         Priority.LOW,
-        of_engine(vllm=_partial),
+        of_engine(needs=("long_prefill_token_threshold",), caches=True, vllm=_partial),
         why="A long prompt may take every step's tokens; with a limit short ones pass it.",
         fix="Set long_prefill_token_threshold where long and short prompts mix.",
         items=vllm_item("E", "partial-prefills", 1),

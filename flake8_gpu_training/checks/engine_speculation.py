@@ -17,10 +17,11 @@ from flake8_gpu_training.checks._engine import (
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
-from flake8_gpu_training.checks._vllm import DOCS, pools
+from flake8_gpu_training.checks._vllm import DOCS
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
+from flake8_gpu_training.frameworks.vllm_defaults import pools
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.models import last_part
 
@@ -31,6 +32,7 @@ _BUSY = 65
 _MTP_NAMED = (0, 11)
 """The first release read that takes ``mtp`` for every model with such layers."""
 _OLD = ("speculative_model", "num_speculative_tokens")
+_PROPOSES_NOTHING = ("extract_hidden_states",)
 # Methods by item; mtp first, since its methods are named after models.
 _METHODS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), kind)
@@ -81,7 +83,7 @@ def speculation(engine: Engine) -> Optional[tuple[Setting, str]]:
 
 
 def _kind(value: Any) -> str:
-    if not known(value):
+    if not known(value) or value in _PROPOSES_NOTHING:
         return ""
     return next(kind for pattern, kind in _METHODS if pattern.search(str(value).lower()))
 
@@ -93,6 +95,8 @@ def _method(engine: Engine) -> Judgement:
     found = speculation(engine)
     if found is not None:
         setting, kind = found
+        if setting.value in _PROPOSES_NOTHING:
+            return off(Text("只取出隐藏状态，不做推测", "it only takes out hidden states"), setting)
         return on(setting, kind) if kind else cannot_tell(setting)
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
@@ -179,7 +183,12 @@ CHECKS: tuple[Check, ...] = (
         "engine-speculation",
         Text("推测解码", "Speculative decoding in the engine"),
         Priority.LOW,
-        of_engine(vllm=_excluding, sglang=_sglang_sizes.drafts),
+        of_engine(
+            needs=("speculative_config",),
+            decodes=True,
+            vllm=_excluding,
+            sglang=_sglang_sizes.drafts,
+        ),
         why="While few requests run, a pass over several tokens costs what one over one does.",
         fix="Set speculative_config with the model's own MTP layers, an EAGLE head or n-grams.",
         ignore="The batch is full: checking rejected tokens then costs throughput.",

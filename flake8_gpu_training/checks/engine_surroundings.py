@@ -305,7 +305,9 @@ CHECKS: tuple[Check, ...] = (
         "engine-statistics",
         Text("抢占监控", "Statistics of the engine"),
         Priority.LOW,
-        of_engine(vllm=_statistics, sglang=_sglang_operations.token_usage),
+        of_engine(
+            needs=("disable_log_stats",), vllm=_statistics, sglang=_sglang_operations.token_usage
+        ),
         why="Requests that are preempted are computed again: only the statistics show it.",
         fix="Drop --disable-log-stats, and watch vllm:num_preemptions.",
         items=(

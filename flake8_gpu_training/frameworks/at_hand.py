@@ -62,6 +62,20 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
     return AtHand(table, table.versions[max(chosen)], allowed, False, (*chosen, *others))
 
 
+def built(run: Run, distribution: str) -> Optional[AtHand]:
+    """The release that a build of the distribution's own repository is next to: the newest within
+    the bounds that the project states."""
+    table = table_of(distribution)
+    if table is None:
+        return None
+    bounds = tuple(one for one in run.limits.get(distribution, ()) if "<" in one) or ("",)
+    chosen = _chosen(distribution, "", bounds, ())
+    if not chosen:
+        return None
+    allowed = _allowed(distribution, "", bounds, ())
+    return AtHand(table, table.versions[max(chosen)], allowed, False, chosen)
+
+
 def version_at_hand(run: Run, distribution: str) -> tuple[int, ...]:
     """The pinned version, else the newest of the table that the project's limits, and what it
     pins beside, allow."""

@@ -12,7 +12,6 @@ from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.engines import Host
 from flake8_gpu_training.runs.model import Run
 
-DIFFERS = "its default differs between the host's releases"
 _COMPUTED = Unknown("the framework works it out")
 
 
@@ -103,7 +102,7 @@ def _slime(colocated: bool) -> Host:
     )
 
 
-def _openrlhf(prefix: str, switches: str, model: str) -> Host:
+def _openrlhf(prefix: str, switches: str, model: str, length: str, **parts: Any) -> Host:
     """OpenRLHF, whose flags are dotted from 0.10 on."""
     names = {
         "tensor_parallel_size": f"{prefix}tensor_parallel_size",
@@ -115,8 +114,14 @@ def _openrlhf(prefix: str, switches: str, model: str) -> Host:
     return _host(
         "openrlhf",
         "OpenRLHF",
-        {**names, "model": model},
+        {
+            **names,
+            "model": model,
+            "max_model_len": length,
+            "limit_mm_per_prompt": "data.max_images_per_prompt",
+        },
         prefix=prefix,
+        **parts,
         defaults=MappingProxyType(
             {
                 "tensor_parallel_size": 1,
@@ -124,11 +129,11 @@ def _openrlhf(prefix: str, switches: str, model: str) -> Host:
                 "enable_sleep_mode": False,
                 "enforce_eager": False,
                 "enable_prefix_caching": False,
-                "max_model_len": _COMPUTED,
+                "max_model_len": 2048,
             }
         ),
         source="OpenRLHF 0.9 and 0.11, cli/train_ppo_ray.py",
-        takes=_listed(*names.values()),
+        takes=_listed(*names.values(), length, "data.max_images_per_prompt"),
         is_open=verl.may_say_more,
     )
 
@@ -238,21 +243,35 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
                     "tensor_parallel_size": 2,
                     "data_parallel_size": 1,
                     "max_num_batched_tokens": 8192,
-                    "max_num_seqs": _COMPUTED,
                     "max_model_len": None,
-                    "enforce_eager": Unknown(DIFFERS),
+                    "disable_log_stats": True,
                     "enable_chunked_prefill": True,
                     "enable_prefix_caching": True,
                     "enable_sleep_mode": True,
                     "quantization": None,
                 }
             ),
-            source="verl 0.9.1, trainer/config/rollout/rollout.yaml",
+            changed=MappingProxyType(
+                {
+                    "enforce_eager": (("0.6", False), ("0", True)),
+                    "max_num_seqs": (("0.8", 256), ("0", 1024)),
+                }
+            ),
+            release=verl.release_of,
+            source="verl {release}, trainer/config/rollout/rollout.yaml",
             is_open=verl.may_tell_engine,
             takes=_listed(*_VERL_NAMES.values()),
         ),
-        "openrlhf": _openrlhf("vllm.", "vllm.", "actor.model_name_or_path"),
-        "openrlhf-0.9": _openrlhf("vllm_", "", "pretrain"),
+        "openrlhf": _openrlhf("vllm.", "vllm.", "actor.model_name_or_path", "data.max_len"),
+        "openrlhf-0.9": _openrlhf(
+            "vllm_",
+            "",
+            "pretrain",
+            "max_len",
+            sums=MappingProxyType(
+                {"max_model_len": {"prompt_max_len": 1024, "generate_max_len": 1024}}
+            ),
+        ),
         "program": _host("program", "Python", {}),
     }
 )

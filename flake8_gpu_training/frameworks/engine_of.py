@@ -18,6 +18,7 @@ from flake8_gpu_training.frameworks.reading import find, is_true, truth
 from flake8_gpu_training.frameworks.sglang import KIND as SGLANG
 from flake8_gpu_training.frameworks.swift_releases import is_before_vllm_mode
 from flake8_gpu_training.frameworks.vllm import KIND as VLLM
+from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Run, RunKind, once_per_run
 
 _KINDS: Mapping[str, Kind] = MappingProxyType({"vllm": VLLM, "sglang": SGLANG})
@@ -89,8 +90,9 @@ def engine_of(run: Run) -> Optional[Engine]:
 
 
 def _own(run: Run, kind: Kind) -> Optional[Engine]:
-    if _asks_a_server(run):
+    if _starts_none(run):
         return None
+    run = _with_default_model(run, kind)
     if is_router(run):
         return Engine(kind, run, Mode.ROUTER)
     call = run.place.call
@@ -106,10 +108,30 @@ def _own(run: Run, kind: Kind) -> Optional[Engine]:
     return Engine(kind, run, mode, groups, by=by)
 
 
-def _asks_a_server(run: Run) -> bool:
-    """Whether a benchmark only sends requests to a server: ``vllm bench serve``."""
-    words = [word.text for word in run.command.words[1:3]] if run.command is not None else []
-    return words == ["bench", "serve"]
+def _starts_none(run: Run) -> bool:
+    """Whether a benchmark only sends requests to a server (``vllm bench serve``) or starts other
+    commands, or help is asked for."""
+    words = [word.text for word in run.command.words] if run.command is not None else []
+    if words[1:3] in (["bench", "serve"], ["bench", "sweep"]):
+        return True
+    return any(word.partition("=")[0] == "--help" for word in words)
+
+
+def _with_default_model(run: Run, kind: Kind) -> Run:
+    """``run`` with the model that vLLM serves where nobody names one."""
+    if kind is not VLLM or run.kind is not RunKind.SERVE or run.place.call is not None:
+        return run
+    named = find(run, "model", "model_tag", "config")
+    words = [word.text for word in run.command.words] if run.command is not None else []
+    after = words[words.index("serve") + 1 :] if "serve" in words[1:2] else []
+    is_given = bool(after) and not after[0].startswith("-")
+    if run.model.name or named is not None or run.is_open or is_given:
+        return run
+    engine = Engine(kind, run, Mode.SERVE)
+    parameter = engine.parameter("model") if engine.release is not None else None
+    if parameter is None or not isinstance(parameter.default, str):
+        return run
+    return replace(run, model=model_of(parameter.default))
 
 
 def _groups(engine: str, constructor: str) -> tuple[str, ...]:
@@ -288,6 +310,9 @@ def _of_openrlhf(run: Run) -> Optional[Engine]:
     shares = next((s for name in names if is_true(s := run.settings.get(name))), None)
     shared = shares is not None and not is_true(find(run, "train.async_enable", "async_train"))
     host = "openrlhf" if "." in count.name else "openrlhf-0.9"
+    actor = find(run, VLLM_HOSTS[host].written("model"))
+    if actor is not None and isinstance(actor.value, str) and not run.model.name:
+        run = replace(run, model=replace(model_of(actor.value), location=actor.location))
     mode = Mode.RLHF_COLOCATE if shared else Mode.RLHF_SERVER
     return _of_host(run, "vllm", host, mode, shares if shared else count)
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.facts import Call, Origin, Setting, Unknown, known
-from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
+from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, built
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.reading import NEWEST, number, parsed
 from flake8_gpu_training.frameworks.tables import Parameter, table_of
@@ -50,7 +50,10 @@ class Host:
     ``names``: the host's name for a parameter of the engine; others are ``prefix`` and the
     engine's name, where the host has it. ``containers``: parameters of the host that hold
     parameters of the engine. ``defaults``: what the host gives the engine unless told
-    otherwise, Unknown where it computes it, with ``source`` where that was read.
+    otherwise, Unknown where it computes it, with ``source`` where that was read. ``sums``: what
+    it adds up where nobody writes the parameter, each part with its own default. ``changed``:
+    defaults by the first release that has them, the newest first, and ``release`` the host's at
+    hand, which ``source`` names as ``{release}``.
     """
 
     id: str
@@ -59,6 +62,9 @@ class Host:
     prefix: str = ""
     containers: tuple[str, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=_nothing)
+    sums: Mapping[str, Mapping[str, float]] = field(default_factory=_nothing)
+    changed: Mapping[str, tuple[tuple[str, Any], ...]] = field(default_factory=_nothing)
+    release: Callable[[Run], str] = lambda run: ""
     source: str = ""
     takes: Callable[[Run, str], bool] = lambda run, name: True
     """Whether the host's release at hand has a parameter of its own of this name."""
@@ -68,6 +74,17 @@ class Host:
     """Parameters that older releases of the host take by the engine's own name."""
     since: str = ""
     """The first release of the engine that the host works with; "" for any."""
+
+    def own_default(self, run: Run, name: str) -> Any:
+        """What the host gives the engine unless told otherwise; None for nothing."""
+        for since, value in self.changed.get(name, ()):
+            if parsed(self.release(run)) >= parsed(since):
+                return value
+        return self.defaults.get(name)
+
+    def has_default(self, name: str) -> bool:
+        """Whether the host gives the engine a parameter of itself."""
+        return name in self.defaults or name in self.changed
 
     def written(self, name: str) -> str:
         """The host's name for a parameter of the engine."""
@@ -80,11 +97,13 @@ class Kind:
 
     ``groups``: of the table, in the order in which a mode looks. ``shorthands``: other ways to
     write a parameter. ``computed(engine, name)``: defaults that the engine works out when it
-    starts, as its releases do; None for those that stand in the table.
+    starts, as its releases do; None for those that stand in the table. ``builds_are_newest``:
+    whether a build that no release tells has what the newest release has.
     """
 
     name: str
     title: str
+    builds_are_newest: bool = False
     shorthands: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     computed: Callable[[Engine, str], Optional[Setting]] = lambda engine, name: None
 
@@ -120,8 +139,12 @@ class Engine:
 
     @property
     def release(self) -> Optional[AtHand]:
-        """The release that the run gets; None where no table has it."""
-        return at_hand(self.run, self.name)
+        """The release that the run gets: of a build that no release tells, the one next to
+        it; None where a release is pinned that no table has."""
+        found = at_hand(self.run, self.name)
+        if found is not None or self.name in self.run.versions or not self.kind.builds_are_newest:
+            return found
+        return built(self.run, self.name)
 
     @property
     def version(self) -> tuple[int, ...]:
@@ -205,11 +228,14 @@ class Engine:
 
     def default(self, name: str) -> Setting:
         """What the engine gets when nobody writes a parameter."""
-        if self.host is not None and name in self.host.defaults:
+        if self.host is not None and name in self.host.sums:
+            return self._sum(name, self.host.sums[name])
+        if self.host is not None and self.host.has_default(name):
             own = self.host.written(name)
             shown = own if self.host.takes(self.run, own) else name
-            note = f"{shown}={self.host.defaults[name]} ({self.host.source})"
-            return Setting(name, self.host.defaults[name], None, Origin.DEFAULT, note)
+            value = self.host.own_default(self.run, name)
+            source = self.host.source.replace("{release}", self.host.release(self.run))
+            return Setting(name, value, None, Origin.DEFAULT, f"{shown}={value} ({source})")
         computed = self.kind.computed(self, name)
         if computed is not None:
             return computed
@@ -221,6 +247,24 @@ class Engine:
             return Setting(name, Unknown(f"{self.called} has no default of it"))
         note = f"{name}={parameter.default} ({self.called})"
         return Setting(name, parameter.default, None, Origin.DEFAULT, note)
+
+    def _sum(self, name: str, parts: Mapping[str, float]) -> Setting:
+        """What the host adds up of settings of its own."""
+        found = [(part, self.run.settings.get(part)) for part in parts]
+        values = [(part, parts[part] if s is None else number(s.value)) for part, s in found]
+        if any(value is None for _, value in values):
+            return Setting(name, Unknown("a part of it is not known"))
+        note = " + ".join(f"{part} {value:g}" for part, value in values)
+        total = int(sum(value or 0 for _, value in values))
+        return Setting(name, total, None, Origin.DEFAULT, f"{name}={total} ({note})")
+
+    def hands_on(self, *names: str) -> bool:
+        """Whether a host has a way to give the engine one of the parameters."""
+        if self.host is None or self.call is not None or self.host.containers:
+            return True
+        if self.host.id.startswith("trl") and at_hand(self.run, "trl") is None:
+            return True
+        return any(self.host.takes(self.run, self.host.written(name)) for name in names)
 
     def entry(self, name: str, *keys: str) -> Optional[Setting]:
         """An entry that somebody wrote of a parameter that takes a dict, its JSON or an object."""

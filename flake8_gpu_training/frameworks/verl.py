@@ -82,6 +82,15 @@ def trainer_of(run: Run) -> str:
     return ""
 
 
+_READ = "0.9.1"
+"""The newest release whose configuration was read."""
+
+
+def release_of(run: Run) -> str:
+    """verl's release: of the source that the project holds, the pinned one, else the newest."""
+    return run.held.get("verl") or run.versions.get("verl") or _READ
+
+
 def spellings(trainer: str) -> Mapping[str, Spelling]:
     """How the trainer spells practices."""
     return _SFT if "sft" in trainer else _PPO

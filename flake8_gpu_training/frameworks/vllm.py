@@ -59,6 +59,7 @@ FRAMEWORK = Framework(
 KIND = Kind(
     "vllm",
     "vLLM",
+    builds_are_newest=True,
     shorthands={
         "optimization_level": ("O",),
         "compilation_config": ("cc",),

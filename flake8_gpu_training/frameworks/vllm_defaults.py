@@ -9,10 +9,11 @@ from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.hardware import GPUS
+from flake8_gpu_training.models import last_part
 
 _V1_DEFAULT = (0, 8)
 """The first release that starts the V1 engine unless told otherwise."""
-_V1_ONLY = (0, 11)
+V1_ONLY = (0, 11)
 """The first release without another engine."""
 HYBRID = re.compile(
     r"(?i)mamba|jamba|zamba|bamba|qwen3-next|qwen3\.[56]|falcon-h1|nemotron-(?:h|nano|3)|granite-4"
@@ -29,7 +30,7 @@ _LARGE_GIB, _LARGEST_GIB = 70, 160
 
 def is_v1(engine: Engine) -> Optional[bool]:
     """Whether the V1 engine runs; None when the environment leaves it open."""
-    if engine.version >= _V1_ONLY:
+    if engine.version >= V1_ONLY:
         return True
     asked = engine.run.environment.get("VLLM_USE_V1")
     if asked is None:
@@ -39,6 +40,62 @@ def is_v1(engine: Engine) -> Optional[bool]:
 
 def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+_POOLS = re.compile(
+    r"(?i)reward|embed|rerank|\bgte\b|\bbge\b|e5-|classif|colbert|colqwen|colpali|-prm|vlm2vec"
+)
+_POOLING = ("pooling", "embed", "embedding", "classify", "score", "reward", "token_embed")
+# Models of sentences built on BERT and its kin, whose attention goes both ways.
+_BOTH_WAYS = re.compile(
+    r"(?i)bert|\bbge-(?!.*gemma|en-icl)|\bgte-(?!qwen)|(?<!mistral-7b-)\be5-(?!mistral)|minilm|mpnet"
+    r"|nomic-embed|arctic-embed|jina-(?:embeddings-v[23]|reranker-v2)"
+)
+# Decoders, whose last token gives the vector unless the model says otherwise.
+_LAST_TOKEN = re.compile(r"(?i)qwen|llama|mistral|internlm|vlm2vec|zerank|reranker-m0|skywork")
+_BY_STEPS = re.compile(r"(?i)-prm|process-reward")
+_TWO_STACKS = re.compile(
+    r"(?i)whisper|\bbart|\bm?t5\b|flan-t5|mllama|llama-3\.2-\d+b-vision|florence"
+)
+"""Encoders with a decoder behind them."""
+_POOLED_SINCE = (0, 19)
+"""The first release read whose models say themselves whether they prefill in chunks."""
+
+
+def pools(engine: Engine) -> bool:
+    """Whether the model gives vectors or scores, and decodes nothing."""
+    for name in ("runner", "task", "convert"):
+        setting = engine.written(name)
+        if setting is not None and str(setting.value) in _POOLING:
+            return True
+    if engine.written("io_processor_plugin", "pooler_config", "override_pooler_config"):
+        return True
+    role = engine.entry("ec_transfer_config", "ec_role")
+    if role is not None and role.value == "ec_producer":
+        return True
+    model = engine.run.model
+    return model.kind in ("embedding", "encoder") or bool(_POOLS.search(model.name or ""))
+
+
+def has_two_stacks(engine: Engine) -> bool:
+    """Whether an encoder reads the whole input before a decoder writes."""
+    return _TWO_STACKS.search(engine.run.model.name or "") is not None
+
+
+def is_cacheless(engine: Engine) -> bool:
+    """Whether attention goes both ways, so that no keys and values are kept."""
+    name = engine.run.model.name or ""
+    return pools(engine) and _BOTH_WAYS.search(last_part(name)) is not None
+
+
+def _pooled(engine: Engine) -> Optional[bool]:
+    """Whether a model that pools prefills in chunks and caches prefixes; None where not known."""
+    name = last_part(engine.run.model.name or "")
+    if _BOTH_WAYS.search(name) or _BY_STEPS.search(name):
+        return False
+    if engine.version < _POOLED_SINCE or engine.written("pooler_config", "override_pooler_config"):
+        return None
+    return True if _LAST_TOKEN.search(name) else None
 
 
 def computed(engine: Engine, name: str) -> Optional[Setting]:
@@ -70,9 +127,13 @@ def _cached(engine: Engine, name: str) -> Setting:
         if known(length) and isinstance(length, int) and length <= _V0_CHUNKED:
             return _told(engine, name, False)
         return _open(name, "it depends on the length of the model's context")
-    runner = engine.option("runner") if engine.parameter("runner") else engine.option("task")
-    if engine.run.model.kind == "embedding" or runner.value in ("pooling", "embed", "classify"):
-        return _open(name, "it depends on how the model pools")
+    if pools(engine) and engine.entry("ec_transfer_config", "ec_role") is None:
+        pooled = _pooled(engine)
+        if pooled is None:
+            return _open(name, "it depends on how the model pools")
+        return _told(engine, name, pooled)
+    if has_two_stacks(engine):
+        return _told(engine, name, False)
     if HYBRID.search(engine.run.model.name or "") and name == "enable_prefix_caching":
         if engine.version <= _HYBRID_UNCACHED:
             return _told(engine, name, False)

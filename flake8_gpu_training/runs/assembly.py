@@ -29,6 +29,7 @@ from flake8_gpu_training.facts import (
     known,
 )
 from flake8_gpu_training.facts import Entry as NodeEntry
+from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.lightning import config_of_strategy
 from flake8_gpu_training.frameworks.reading import truth
 from flake8_gpu_training.frameworks.tables import table_of
@@ -231,7 +232,7 @@ class Assembly:
             else:
                 runs.append(self._script_run(program, entry, launch, origins, not runs))
         if runs:
-            return runs
+            return _without_handed(runs)
         # The loop may lie deeper in the framework than modules are followed.
         known_by_flags = of_unseen(launch)
         return [self._program_run(known_by_flags, origins, path)] if known_by_flags else []
@@ -944,6 +945,19 @@ class Assembly:
         if framework == "llamafactory":
             return formatted(model, parts.settings)
         return typed(model, parts.settings) if framework == "swift" else model
+
+
+def _without_handed(runs: list[Run]) -> list[Run]:
+    """``runs`` of one launch without the engine that its trainer builds from settings of its own:
+    what it is given is judged there."""
+    hosted = {
+        engine.name
+        for run in runs
+        if run.kind is RunKind.TRAIN
+        and (engine := engine_of(run)) is not None
+        and engine.host is not None
+    }
+    return [run for run in runs if run.framework not in hosted]
 
 
 def _engine_arguments(

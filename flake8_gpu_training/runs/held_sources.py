@@ -83,9 +83,10 @@ _SAYS: Mapping[str, re.Pattern[str]] = MappingProxyType(
             r"(?:^|/)(?:llamafactory|llmtuner)/(?:extras/env|cli|__init__)\.py$"
         ),
         "ms-swift": re.compile(r"(?:^|/)swift/version\.py$"),
+        "verl": re.compile(r"(?:^|/)verl/version/version$"),
     }
 )
-_VERSION = re.compile(r"(?m)^(?:__version__|VERSION)\s*=\s*[\"'](\d[\w.]*)[\"']")
+_VERSION = re.compile(r"(?m)(?:^(?:__version__|VERSION)\s*=\s*[\"']|\A)(\d[\w.]*)[\"']?\s*$")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ _NAMES = (
     "actor_rollout_ref.model.path",
     "base_model",
     "model.partial_pretrain",
+    "actor.model_name_or_path",
 )
 # Settings of the vision encoder in front of a language model (LLaVA and what follows it).
 _TOWERS = ("vision_tower", "mm_vision_tower", "image_tower", "mm_projector_type")
