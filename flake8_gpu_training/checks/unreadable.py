@@ -21,11 +21,11 @@ from flake8_gpu_training.checks.base import (
     Example,
     Priority,
 )
-from flake8_gpu_training.facts import Document, ProblemKind
+from flake8_gpu_training.facts import Document, Problem, ProblemKind
 from flake8_gpu_training.frameworks.accepted import accepted_by
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.language import Text
-from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.runs.model import Run, RunKind
 
 # --- GPU001 to GPU004: files -------------------------------------------------------------
 
@@ -45,13 +45,34 @@ _TO_FILL_IN = re.compile(r"(?i)(?:.*/)?[^/]*template[^/]*\.(?:json|ya?ml|toml)")
 def _unreadable(run: Run) -> Iterator[Fault]:
     for problem in run.problems:
         kind = _UNREADABLE.get(problem.kind)
-        if kind is not None and not _TO_FILL_IN.fullmatch(problem.location.path):
+        stops = _STOPS if _stops(run, problem) else Text("", "")
+        if kind is not None and (stops.en or not _TO_FILL_IN.fullmatch(problem.location.path)):
             yield Fault(
                 problem.location,
-                f"mend the file: {problem.message}; what it sets could not be checked",
-                Text(f"{kind.zh}：{problem.message}", f"{kind.en}: {problem.message}"),
+                f"mend the file: {problem.message}{stops.en or _UNCHECKED}",
+                Text(
+                    f"{kind.zh}：{problem.message}{stops.zh}",
+                    f"{kind.en}: {problem.message}{stops.en}",
+                ),
                 Text("修复该文件", "mend the file"),
             )
+
+
+_STOPS = Text("，任务读取该文件时即报错退出", "; the run stops where it reads it")
+_UNCHECKED = "; what it sets could not be checked"
+
+
+def _stops(run: Run, problem: Problem) -> bool:
+    """Whether a run is given a configuration that no parser takes."""
+    path = problem.location.path
+    is_given = run.kind is not RunKind.OTHER and path in run.files
+    is_read = any(document.path == path for document in documents_of(run))
+    return (
+        is_given
+        and problem.kind is ProblemKind.SYNTAX
+        and path.endswith((".yaml", ".yml", ".json", ".toml"))
+        and not is_read
+    )
 
 
 def _refused_json(run: Run) -> Iterator[Fault]:

@@ -509,6 +509,11 @@ class Assembly:
         if parts.deepspeed is None:
             parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
+        broken = (
+            self.reach.unparsed(value, command, program.script.path)
+            for value in self._configurations(program, given)
+        )
+        parts.files += [path for path in broken if path is not None]
         if wiring is not None:
             parts.files += [document.path for document in wiring.documents]
         files = program.files
@@ -685,6 +690,15 @@ class Assembly:
         writer: Writer,
     ) -> list[Document]:
         """Configuration files that flags or option defaults name."""
+        found: list[Document] = []
+        for value in self._configurations(program, given):
+            document = self.reach.whichever(value, command, writer, program.script.path)
+            if document is not None and document not in found:
+                found.append(document)
+        return found
+
+    def _configurations(self, program: Program, given: Arguments) -> list[Any]:
+        """What may name a configuration: words of the command, and defaults of options."""
         flags = named_by_options(given.settings, program.options())
         named: dict[str, Any] = {
             option.name: option.default
@@ -692,19 +706,15 @@ class Assembly:
             if isinstance(option.default, str)
         }
         named.update({name: setting.value for name, setting in flags.items()})
-        values = [word.value for word in given.positional]
         read = files_of_arguments(program)
-        values += [
-            value
-            for name, value in named.items()
-            if _CONFIG_NAME.fullmatch(name) or name in _DEEPSPEED_NAMES or name in read
+        return [
+            *(word.value for word in given.positional),
+            *(
+                value
+                for name, value in named.items()
+                if _CONFIG_NAME.fullmatch(name) or name in _DEEPSPEED_NAMES or name in read
+            ),
         ]
-        found: list[Document] = []
-        for value in values:
-            document = self.reach.whichever(value, command, writer, program.script.path)
-            if document is not None and document not in found:
-                found.append(document)
-        return found
 
     # --- finishing ---
 
@@ -740,6 +750,7 @@ class Assembly:
         for document in (parts.config, deepspeed, accelerate):
             if document is not None:
                 parts.files.append(document.path)
+        parts.files += self._unparsed(_named(launch, parts), command)
         at = location or (command.location if command is not None else place.location)
         problems = self._problems(parts)
         started = parts.entry or place.location.path
@@ -785,6 +796,17 @@ class Assembly:
             single_file=single_file,
         )
         return with_profile(run)
+
+    def _unparsed(self, named: Iterable[Setting], command: Optional[Command]) -> list[str]:
+        """Configuration files that the run is given and that no parser takes: it stops there."""
+        found = (
+            self.reach.unparsed(
+                setting.value, command, setting.location.path if setting.location else ""
+            )
+            for setting in named
+            if setting.name != "script"
+        )
+        return [path for path in found if path is not None]
 
     def _absent(self, command: Optional[Command], named: list[Setting]) -> tuple[Absent, ...]:
         of_files = absent_of_files(self.reach.project, named)

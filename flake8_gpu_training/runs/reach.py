@@ -17,6 +17,7 @@ from flake8_gpu_training.facts import (
     Document,
     Heredoc,
     Location,
+    ProblemKind,
     PythonFile,
     ScriptFile,
     Unknown,
@@ -359,6 +360,17 @@ class Reach:
         read = [self.named(name, command, writer, near) for name in names]
         found = [one for one in read if one is not None and not is_deepspeed(one)]
         return agreed_document(found) if len(found) == len(value.candidates) else None
+
+    def unparsed(self, value: Any, command: Optional[Command], near: str = "") -> Optional[str]:
+        """The configuration file that ``value`` names, when it is there and cannot be parsed."""
+        if not isinstance(value, str) or not value.endswith(_CONFIG_SUFFIXES):
+            return None
+        path = self.file(value, command, near)
+        facts = self.project.read(path) if path is not None else None
+        if not isinstance(facts, ConfigFile) or first_document(facts) is not None:
+            return None
+        is_broken = any(problem.kind is ProblemKind.SYNTAX for problem in facts.problems)
+        return path if is_broken else None
 
     def configuration(self, path: str) -> Optional[Document]:
         """The document of the project's file at ``path``."""

@@ -21,7 +21,7 @@ from flake8_gpu_training.facts import (
     Problem,
     ProblemKind,
 )
-from flake8_gpu_training.sources.text import decode
+from flake8_gpu_training.sources.text import conflict, decode
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 100
@@ -75,7 +75,8 @@ def read_json(text: Union[str, bytes], path: str) -> ConfigFile:
     try:
         root = reader.read()
     except _RefusedError as refused:
-        return ConfigFile(path, problems=(*problems, refused.problem))
+        told = conflict(content, path) or refused.problem
+        return ConfigFile(path, problems=(*problems, told))
     document = Document(
         path,
         root,

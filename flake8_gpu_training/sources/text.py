@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Union
+from typing import Optional, Union
 
 from flake8_gpu_training.facts import Location, Problem, ProblemKind
 
@@ -36,6 +36,19 @@ def decode(data: Union[str, bytes], path: str) -> tuple[str, tuple[Problem, ...]
     except (UnicodeDecodeError, LookupError):
         message = f"not {encoding} text; read as Latin-1"
         return data.decode("latin-1"), (_problem(ProblemKind.ENCODING, message, path),)
+
+
+def conflict(text: str, path: str) -> Optional[Problem]:
+    """The first merge conflict that stands in a configuration that no parser takes."""
+    match = _CONFLICT.search(text)
+    if match is None:
+        return None
+    line = text.count("\n", 0, match.start()) + 1
+    message = "a merge conflict is not resolved (<<<<<<<)"
+    return Problem(ProblemKind.SYNTAX, message, Location(path, line, 1))
+
+
+_CONFLICT = re.compile(r"^<{7}(?: .*)?$(?=(?s:.*?)^={7}$)", re.MULTILINE)
 
 
 def _announced(data: bytes) -> str:

@@ -16,7 +16,7 @@ from flake8_gpu_training.facts import (
     Problem,
     ProblemKind,
 )
-from flake8_gpu_training.sources.text import decode
+from flake8_gpu_training.sources.text import conflict, decode
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 100
@@ -50,7 +50,8 @@ def read_toml(text: Union[str, bytes], path: str) -> ConfigFile:
         places.read()
         root = _node(data, (), places, Location(path))
     except tomli.TOMLDecodeError as error:
-        return ConfigFile(path, problems=(*problems, _syntax(str(error), path)))
+        told = conflict(content, path) or _syntax(str(error), path)
+        return ConfigFile(path, problems=(*problems, told))
     except (RecursionError, ValueError, OverflowError) as error:
         kind = ProblemKind.TOO_DEEP if isinstance(error, RecursionError) else ProblemKind.SYNTAX
         problem = Problem(kind, "not readable as TOML", Location(path))

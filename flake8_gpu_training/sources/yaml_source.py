@@ -18,7 +18,7 @@ from flake8_gpu_training.facts import (
     ProblemKind,
     Unknown,
 )
-from flake8_gpu_training.sources.text import decode
+from flake8_gpu_training.sources.text import conflict, decode
 
 MAX_BYTES = 5_000_000
 MAX_DEPTH = 100
@@ -127,7 +127,9 @@ class _Builder:
         elif _TEMPLATE.search(self.text):
             problem = Problem(ProblemKind.UNSUPPORTED, "a template, not yet YAML", location)
         else:
-            problem = Problem(ProblemKind.SYNTAX, message, location)
+            problem = conflict(self.text, self.path) or Problem(
+                ProblemKind.SYNTAX, message, location
+            )
         self.problems.append(problem)
 
     def _place(self, mark: Any) -> Location:
