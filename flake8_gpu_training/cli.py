@@ -20,6 +20,9 @@ from flake8_gpu_training.verdicts import Diagnostic
 CLEAN, FINDINGS, USAGE = 0, 1, 2
 
 
+_JOBS_HELP = "accepted so that scripts may pass it; files are read one after the other"
+
+
 class UsageError(Exception):
     """The command was used wrongly; the message is for the user."""
 
@@ -76,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--write-baseline", metavar="FILE", help="write all findings to FILE")
     add("--diff", action="store_true", help="print what mends the findings, as a unified diff")
     add("--statistics", action="store_true", help="count the findings of each code")
-    add("--jobs", type=int, default=1, metavar="N", help="files read at a time")
+    add("--jobs", type=int, default=1, metavar="N", help=_JOBS_HELP)
     add("--explain", metavar="CODE", help="say what a code means, and stop")
     add("--target-gpu", default="", metavar="GPU", help="the GPU it runs on (A100-80G)")
     add("--num-gpus", type=int, default=None, metavar="N", help="GPUs per node")

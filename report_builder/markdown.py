@@ -15,6 +15,7 @@ from typing import Any, Optional
 import jinja2
 
 from flake8_gpu_training.checks.base import Change, Evidence, Priority, Status
+from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.facts import ProblemKind, Word, known
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
@@ -28,7 +29,7 @@ from report_builder.launched import is_absent
 from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
 from report_builder.picture import picture
-from report_builder.recommendations import Recommendation, is_prose
+from report_builder.recommendations import Recommendation, gains_otherwise, is_prose
 from report_builder.report import Report, engine_run, title_of, title_of_run
 from report_builder.run_words import RunWords
 from report_builder.scenario_releases import flags_in_release
@@ -303,13 +304,29 @@ class _View(RunWords):
             "bottleneck_names": NAMES,
             "bottleneck_name": NAMES[report.bottleneck.kind],
             "by_priority": [
-                (self.say(heading), [e for e in report.recommendations if e.priority is priority])
+                (self.say(heading), self.gains_beyond(entries), entries)
                 for priority, heading in _PRIORITY.items()
+                for entries in [[e for e in report.recommendations if e.priority is priority]]
             ],
             "others": others[:_LISTED_RUNS],
             "more_runs": sum(len(group.runs) for group in others[_LISTED_RUNS:]),
             "own_diagnostics": [d for d in report.diagnostics if d.run == own],
         }
+
+    def gains_beyond(self, entries: Sequence[Recommendation]) -> str:
+        """Which of a priority's items name a gain outside the range that its heading gives."""
+        ranks = [str(entry.rank) for entry in entries if gains_otherwise(entry)]
+        if not ranks:
+            return ""
+        listed = self.t("、", ", ").join(ranks)
+        if self.lang == "zh":
+            return f"优先级依审计规则划分；第 {listed} 项的预估收益不在上述范围内，以该项所列为准。"
+        one = len(ranks) == 1
+        return (
+            "Priorities follow the rules of the audits; the expected gain of "
+            f"{'item' if one else 'items'} {listed} lies outside this range and is the one named "
+            f"{'there' if one else 'with each'}."
+        )
 
     def _other_runs(self) -> list[_Alike]:
         """Runs beside the primary one, together where the same is said of them."""
@@ -335,9 +352,12 @@ class _View(RunWords):
         )
 
     def codes_of(self, group: _Alike) -> str:
-        """The codes of a row, each with how often it is given where that is more than once."""
-        counted = sorted(group.codes.items())
-        each = (name if times == 1 else f"{name} ×{times}" for name, times in counted)
+        """The codes of a row by title, with how often each is given where it is several times."""
+        titles = {check.code: self.say(check.title) for check in all_checks()}
+        each = (
+            f"{name} {titles.get(name, '')}".rstrip() + (f" ×{times}" if times > 1 else "")
+            for name, times in sorted(group.codes.items())
+        )
         return self.t("、", ", ").join(each) or "—"
 
     # --- audits ---

@@ -225,6 +225,21 @@ def _edits(judgement: Judgement) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
+def gains_otherwise(entry: Recommendation) -> bool:
+    """Whether the gain that an entry names lies outside the range of its priority."""
+    faster = entry.impact.throughput or (0, 0)
+    leaner = tuple(-percent for percent in entry.impact.memory or (0, 0))
+    if not any(faster) and not any(leaner):
+        return False
+    gain = max(faster, leaner, key=max)
+    low, high = _RANGES[entry.priority]
+    return max(gain) < low or min(gain) > high
+
+
+_RANGES = {Priority.HIGH: (30, 1000), Priority.MEDIUM: (10, 30), Priority.LOW: (-100, 10)}
+"""Percent: what the headings of the priorities say."""
+
+
 def _gain(impact: Impact, goal: str) -> int:
     """Largest expected gain in percent that counts for ``goal``."""
     throughput = max(impact.throughput or (0, 0))
