@@ -468,6 +468,8 @@ class Document:
     """Entries that a later entry with the same key overrides (the last one wins)."""
     tolerated: tuple[Problem, ...] = ()
     """What was read nevertheless, though the usual parser refuses it (comments in JSON)."""
+    more: Optional[Location] = None
+    """Where the file's second document starts, at which readers of one document stop."""
 
     def get(self, dotted: str) -> Optional[Node]:
         """Node at ``a.b.c``, or None."""

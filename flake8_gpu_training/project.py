@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import enum
 import os
@@ -694,6 +695,9 @@ def _read_shell(data: bytes, path: str, library: Library) -> Facts:
     from flake8_gpu_training.sources.text import decode
 
     text, problems = decode(data, path)
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        message = "UTF-16 text, which no shell reads: save it as UTF-8"
+        problems = (*problems, Problem(ProblemKind.ENCODING, message, Location(path)))
     facts = read_shell(text, path, library=library)
     return dataclasses.replace(facts, problems=(*problems, *facts.problems))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Optional
 
 from flake8_gpu_training.checks._llamafactory_v1 import of_route
@@ -51,7 +51,35 @@ class Diagnostic:
 def judge(run: Run, checks: Iterable[Check]) -> tuple[Verdict, ...]:
     """The verdict of every check on ``run``."""
     readings = readings_of(run)
-    return tuple(Verdict(run, check, _read(check, run, readings)) for check in checks)
+    verdicts = tuple(Verdict(run, check, _read(check, run, readings)) for check in checks)
+    refused = frozenset(_refused(run, verdicts))
+    return tuple(_without(verdict, refused) for verdict in verdicts) if refused else verdicts
+
+
+def _refused(run: Run, verdicts: Iterable[Verdict]) -> Iterator[Location]:
+    """Where values stand at which the run stops: nothing else is worth saying of them."""
+    command, constructor = run.command, run.place.call
+    whole = {run.location, run.place.location}
+    whole |= {command.location} if command is not None else set()
+    whole |= {constructor.location} if constructor is not None else set()
+    for verdict in verdicts:
+        if verdict.check.code.startswith("GPU0"):
+            for finding in verdict.judgement.findings:
+                is_grave = (finding.priority or verdict.priority) is Priority.HIGH
+                if is_grave and finding.location not in whole:
+                    yield finding.location
+
+
+def _without(verdict: Verdict, refused: frozenset[Location]) -> Verdict:
+    """``verdict`` without what it finds where a value is refused."""
+    judgement = verdict.judgement
+    if verdict.check.code.startswith("GPU0") or not judgement.findings:
+        return verdict
+    kept = tuple(one for one in judgement.findings if one.location not in refused)
+    if len(kept) == len(judgement.findings):
+        return verdict
+    change = judgement.change if kept else None
+    return replace(verdict, judgement=replace(judgement, findings=kept, change=change))
 
 
 def _read(check: Check, run: Run, readings: tuple[Run, ...]) -> Judgement:

@@ -71,3 +71,39 @@ def test_a_merge_conflict_is_called_one() -> None:
     ):
         (problem,) = config.problems
         assert (problem.location.line, "merge conflict" in problem.message) == (2, True)
+
+
+SECOND = RECIPE.format("") + "---\nbf16: true\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "line"),
+    [
+        ("llamafactory-cli train a.yaml", SECOND, 5),
+        ("llamafactory-cli train a.yaml", f"---\n{RECIPE.format('')}...\n", None),
+        ("swift sft --config a.yaml", "model: a\n---\nmodel: b\n", 2),
+        (
+            "accelerate launch --config_file a.yaml train.py",
+            "distributed_type: FSDP\nnum_processes: 8\n---\na: 1\n",
+            3,
+        ),
+        ("accelerate launch --config_file a.yaml train.py", "- num_processes: 8\n", 1),
+        ("llamafactory-cli train a.yaml", "- stage: sft\n- dataset: d\n", 1),
+        ("python own.py a.yaml", "- text: a sample\n", None),
+        ("python own.py a.yaml", "bf16: true\n---\nbf16: false\n", None),  # it may read them all
+    ],
+)
+def test_a_configuration_is_one_mapping(tmp_path: Path, command: str, text: str, line: int) -> None:
+    own = PARSES.replace(
+        "HfArgumentParser(TrainingArguments).parse_json_file(sys.argv[1])", "read(sys.argv[1])"
+    )
+    files = {"t.sh": f"{command}\n", "a.yaml": text, "train.py": TRAINS, "own.py": own}
+    runs = tuple(r for r in runs_of(tmp_path, files) if r.id == "t.sh:1")
+    assert [found.location.line for found in findings(runs, "GPU001")] == [line] * bool(line)
+
+
+@pytest.mark.parametrize(("encoding", "told"), [("utf-16", 1), ("utf-8", 0)])
+def test_a_script_that_no_shell_reads(tmp_path: Path, encoding: str, told: int) -> None:
+    text = "swift sft --model Qwen/Qwen2.5-7B-Instruct --dataset a.jsonl\n"
+    (tmp_path / "t.sh").write_bytes(text.encode(encoding))
+    assert len(findings(runs_of(tmp_path, {}), "GPU001")) == told

@@ -57,6 +57,29 @@ def _unreadable(run: Run) -> Iterator[Fault]:
                 Text("修复该文件", "mend the file"),
             )
 
+    for document in documents_of(run):
+        if document.more is not None and _takes_one(run, document):
+            yield Fault(
+                document.more,
+                "keep one document in the file: its reader takes one, and the run stops at '---'",
+                Text(
+                    "文件含多个 YAML 文档，任务读取到第二个（---）时即报错退出",
+                    "several YAML documents: the run stops at the second one",
+                ),
+                Text("只保留一个 YAML 文档", "keep one document in the file"),
+            )
+
+
+# By yaml.safe_load or OmegaConf.load, which take one document (llamafactory 0.9.5
+# hparams/parser.py, ms-swift 4.6.0 cli/utils.py, vllm 0.33.0 utils/argparse_utils.py).
+_ONE_DOCUMENT = frozenset({"llamafactory", "swift", "flow_factory", "vllm"})
+
+
+def _takes_one(run: Run, document: Document) -> bool:
+    """Whether the program that reads ``document`` refuses a file of several."""
+    is_own = document is run.place.document and run.framework in _ONE_DOCUMENT
+    return is_own or document is run.accelerate
+
 
 _STOPS = Text("，任务读取该文件时即报错退出", "; the run stops where it reads it")
 _UNCHECKED = "; what it sets could not be checked"

@@ -165,6 +165,13 @@ class _Parts:
     deepspeed: Optional[Document] = None
     config: Optional[Document] = None
     refused: tuple[RefusedWord, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Why configuration files stop their readers, beside what is wrong in the files' text."""
+
+    def refuse(self, problems: tuple[Problem, ...]) -> None:
+        """Note that a configuration file which the run is given stops it."""
+        self.problems += problems
+        self.files += [problem.location.path for problem in problems]
 
 
 @dataclass(frozen=True)
@@ -509,11 +516,8 @@ class Assembly:
         if parts.deepspeed is None:
             parts.deepspeed = next((d for d in documents if is_deepspeed(d)), None)
         parts.files += [document.path for document in configs]
-        broken = (
-            self.reach.unparsed(value, command, program.script.path)
-            for value in self._configurations(program, given)
-        )
-        parts.files += [path for path in broken if path is not None]
+        for value in self._configurations(program, given):
+            parts.refuse(self.reach.refused(value, command, program.script.path))
         if wiring is not None:
             parts.files += [document.path for document in wiring.documents]
         files = program.files
@@ -750,7 +754,9 @@ class Assembly:
         for document in (parts.config, deepspeed, accelerate):
             if document is not None:
                 parts.files.append(document.path)
-        parts.files += self._unparsed(_named(launch, parts), command)
+        for setting in _named(launch, parts):
+            near = setting.location.path if setting.location is not None else ""
+            parts.refuse(self.reach.refused(setting.value, command, near, is_mapping=True))
         at = location or (command.location if command is not None else place.location)
         problems = self._problems(parts)
         started = parts.entry or place.location.path
@@ -797,17 +803,6 @@ class Assembly:
         )
         return with_profile(run)
 
-    def _unparsed(self, named: Iterable[Setting], command: Optional[Command]) -> list[str]:
-        """Configuration files that the run is given and that no parser takes: it stops there."""
-        found = (
-            self.reach.unparsed(
-                setting.value, command, setting.location.path if setting.location else ""
-            )
-            for setting in named
-            if setting.name != "script"
-        )
-        return [path for path in found if path is not None]
-
     def _absent(self, command: Optional[Command], named: list[Setting]) -> tuple[Absent, ...]:
         of_files = absent_of_files(self.reach.project, named)
         return (*absent(self.reach, command, named), *of_files)
@@ -853,7 +848,7 @@ class Assembly:
             if path not in programs and path in self.reach.project.files:
                 facts = self.reach.project.read(path)
                 found += facts.problems if facts is not None else ()
-        return tuple(found)
+        return tuple(dict.fromkeys((*found, *parts.problems)))
 
     def _launcher(
         self,

@@ -17,6 +17,7 @@ from flake8_gpu_training.facts import (
     Document,
     Heredoc,
     Location,
+    Problem,
     ProblemKind,
     PythonFile,
     ScriptFile,
@@ -361,16 +362,24 @@ class Reach:
         found = [one for one in read if one is not None and not is_deepspeed(one)]
         return agreed_document(found) if len(found) == len(value.candidates) else None
 
-    def unparsed(self, value: Any, command: Optional[Command], near: str = "") -> Optional[str]:
-        """The configuration file that ``value`` names, when it is there and cannot be parsed."""
+    def refused(
+        self, value: Any, command: Optional[Command], near: str = "", is_mapping: bool = False
+    ) -> tuple[Problem, ...]:
+        """Why the configuration file that ``value`` names, when it is there, stops its reader.
+
+        ``is_mapping``: it holds settings, and no list of samples or the like.
+        """
         if not isinstance(value, str) or not value.endswith(_CONFIG_SUFFIXES):
-            return None
+            return ()
         path = self.file(value, command, near)
         facts = self.project.read(path) if path is not None else None
         if not isinstance(facts, ConfigFile) or first_document(facts) is not None:
-            return None
-        is_broken = any(problem.kind is ProblemKind.SYNTAX for problem in facts.problems)
-        return path if is_broken else None
+            return ()
+        lists = [document.root for document in facts.documents if document.root.items]
+        if is_mapping and lists and not facts.problems:
+            message = "a list, where a mapping of settings is due"
+            return (Problem(ProblemKind.SYNTAX, message, lists[0].location),)
+        return tuple(p for p in facts.problems if p.kind is ProblemKind.SYNTAX)
 
     def configuration(self, path: str) -> Optional[Document]:
         """The document of the project's file at ``path``."""

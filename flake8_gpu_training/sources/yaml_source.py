@@ -146,6 +146,9 @@ class _Builder:
             self._close()
         elif isinstance(event, yaml.DocumentStartEvent):
             self.anchors, self.duplicates, self.root = {}, [], None
+            if len(self.documents) == 1:
+                (first,) = self.documents
+                self.documents = [dataclasses.replace(first, more=self._place(event.start_mark))]
         elif isinstance(event, yaml.DocumentEndEvent) and self.root is not None:
             document = Document(self.path, self.root, duplicates=tuple(self.duplicates))
             self.documents.append(document)
