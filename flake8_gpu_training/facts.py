@@ -304,6 +304,8 @@ class PythonFile:
     mentions: Optional[frozenset[str]] = None
     """Words about GPU training that the text has anywhere, comments included: a missing one
     proves that the code does without; None when the text was not searched."""
+    unread: frozenset[str] = frozenset()
+    """Options that the file declares and that no code reads."""
     problems: tuple[Problem, ...] = ()
 
     def calls_to(self, *names: str) -> Iterator[Call]:

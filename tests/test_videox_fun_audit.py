@@ -28,6 +28,7 @@ from audit_cases_videox_fun import (
 from audits_support import adds_up, audit_named, changes_of, scores_of
 from checks_support import runs_of
 
+from flake8_gpu_training.checks._videox import UNREAD
 from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.frameworks.tables import table_of
@@ -120,6 +121,7 @@ def parse_args():
 
 def main():
     args = parse_args()
+    print({reads})
     accelerator = Accelerator(mixed_precision=args.mixed_precision)
     vae = AutoencoderKLWan.from_pretrained(args.pretrained_model_name_or_path)
     transformer3d = WanTransformer3DModel.from_pretrained(args.pretrained_model_name_or_path)
@@ -133,6 +135,13 @@ def main():
 if __name__ == "__main__":
     main()
 """
+
+
+def is_unread(script: str, name: str) -> bool:
+    """Whether the release's script declares a flag and never reads it."""
+    return name in UNREAD and UNREAD[name].fullmatch(script) is not None
+
+
 _TYPES = {"int": "int", "float": "float", "str": "str"}
 
 
@@ -155,6 +164,7 @@ def by_checkout(case: Case) -> Mapping[str, str]:
     program = _PROGRAM.format(
         imports=imports,
         options="\n".join(option_of(name, facts) for name, facts in declared.items()),
+        reads=", ".join(f"args.{name}" for name in declared if not is_unread(case.script, name)),
         code="pass" if imports or not code else code,
     )
     return {**by_script(case), f"scripts/{case.script}.py": program}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._judging import (
@@ -38,8 +41,23 @@ ATTENTION = "VideoX-Fun 1.0.1, videox_fun/models/attention_utils.py"
 DATA = "VideoX-Fun 1.0.1, videox_fun/data/dataset_image_video.py"
 
 _OTHER = Text("非 VideoX-Fun 任务", "not a VideoX-Fun run")
-FULL_TUNING = Text("全参训练，没有适配器", "all weights are trained: no adapters")
+FULL_TUNING = Text(
+    "脚本训练模型自身的权重，没有适配器",
+    "the script trains weights of the model itself: no adapters",
+)
 _UNDECLARED = Text("该训练脚本没有此参数", "this training script does not have the flag")
+# Flags that scripts of VideoX-Fun 1.0.1 declare and never read, for scripts out of sight.
+UNREAD: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        "use_ema": re.compile(r".*_lora|(?:flux2_fun|z_image|z_image_fun)/.*_distill"),
+        "abnormal_norm_clip_start": re.compile(r"(?:flux2_fun|z_image_fun)/train_control_distill"),
+        "vae_mini_batch": re.compile(r"z_image/train_distill(?:_lora)?"),
+        "weighting_scheme": re.compile(r"(?:z_image|z_image_fun)/.*_distill(?:_lora)?"),
+        "motion_sub_loss": re.compile(r"(?:turbodiffusion|wan2\.[12])/train_distill(?:_lora)?"),
+        "video_sample_stride": re.compile(r"wan2\.2_fun/train_reward_lora"),
+        "trainable_modules_low_learning_rate": re.compile(r".*/train_s2v_lora"),
+    }
+)
 _IMAGES = frozenset({"flux", "flux2", "flux2_fun", "z_image", "z_image_fun"})
 
 
@@ -116,7 +134,29 @@ def without(run: Run, name: str) -> Optional[Judgement]:
         return cannot_tell(
             Text(f"脚本是否有 --{name} 未知", f"whether it takes --{name} is unknown")
         )
-    return None if answer else cannot_apply(_UNDECLARED)
+    if not answer:
+        return cannot_apply(_UNDECLARED)
+    if is_unread(run, name):
+        return cannot_apply(
+            Text(
+                f"脚本声明了 --{name}，但从不读取它",
+                f"the script declares --{name} and never reads it",
+            )
+        )
+    return None
+
+
+def is_unread(run: Run, name: str) -> bool:
+    """Whether a flag is declared only: the script's code does nothing with it."""
+    declared = [
+        program
+        for program in run.python
+        if any(f"--{name}" in option.flags for option in program.options)
+    ]
+    if declared:
+        return all(name in program.unread for program in declared)
+    scripts, of = UNREAD.get(name), script(run)
+    return scripts is not None and scripts.fullmatch(f"{of.family}/{of.name}") is not None
 
 
 def is_lora(run: Run) -> Optional[bool]:

@@ -34,12 +34,15 @@ from flake8_gpu_training.checks._videox import (
     is_fsdp,
     is_lora,
     of_videox,
+    script,
     tokens,
     unless_lora,
     without,
 )
+from flake8_gpu_training.checks._videox_samples import prompts_only
 from flake8_gpu_training.checks.base import Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks.videox_fun import blocks
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -110,10 +113,16 @@ def lean_optimizer(run: Run) -> Judgement:
     trained = is_lora(run)
     if trained is None or not setting.known:
         return cannot_tell(run.practice("tuning") if trained is None else setting)
-    if trained:
-        return cannot_apply(Text("LoRA 的优化器状态很小", "adapters have small optimizer states"))
     if text(run, "offload_optimizer") in ("cpu", "nvme"):
         return cannot_apply(Text("优化器状态已卸载", "the optimizer states are offloaded"))
+    if trained:
+        return off(
+            Text(
+                "可选；LoRA 的优化器状态很小",
+                "optional: adapters have small optimizer states as it is",
+            ),
+            setting,
+        )
     held, lean, memory = _held(run, _BYTES), _held(run, _BYTES_IN_8_BITS), memory_gib(run)
     plain = not is_deepspeed(run) and not is_fsdp(run)
     if (
@@ -323,8 +332,9 @@ def varies(run: Run) -> Optional[Setting]:
 
 _BLOCKS_COMPILED = """\
 # before accelerator.prepare(...)
-for block in transformer3d.blocks:
-    block.compile(dynamic=True)"""
+for module in transformer3d.modules():
+    if type(module).__name__ in {names}:
+        module.compile(dynamic=True)"""
 
 
 @of_videox
@@ -338,12 +348,14 @@ def compilation(run: Run) -> Judgement:
         return seen(called)
     if not is_cuda(run):
         return cannot_apply(NOT_CUDA)
+    vary = varies(run) is not None
     return by_code(
         Text(
-            "脚本不调用 torch.compile（分桶时形状多变，需 dynamic=True）",
-            "no script calls torch.compile (buckets vary the shapes: dynamic=True)",
+            "脚本不调用 torch.compile" + ("（分桶时形状多变，需 dynamic=True）" if vary else ""),
+            "the script does not call torch.compile"
+            + (" (buckets vary the shapes: dynamic=True)" if vary else ""),
         ),
-        _BLOCKS_COMPILED,
+        _BLOCKS_COMPILED.format(names=sorted(blocks(run)) or ["WanAttentionBlock"]),
     )
 
 
@@ -361,15 +373,47 @@ def graphs(run: Run) -> Judgement:
         return seen(called)
     if not is_cuda(run):
         return cannot_apply(NOT_CUDA)
+    if prompts_only(run) and not script(run).rewards and not _is_fixed(run):
+        return cannot_apply(
+            Text("脚本随机选取每步的样本尺寸", "the script draws the size of each step's samples")
+        )
     by = varies(run)
     if by is not None:
         return cannot_apply(
             Text(f"--{by.name}：样本形状多变", f"--{by.name}: samples vary in shape")
         )
     return by_code(
-        Text("脚本不用 CUDA Graph", "no script uses CUDA graphs"),
+        Text("脚本不用 CUDA Graph", "the script uses no CUDA graphs"),
         'transformer3d = torch.compile(transformer3d, mode="reduce-overhead")',
     )
+
+
+def _is_fixed(run: Run) -> bool:
+    """Whether a script that draws the size of what it makes is told one, or draws none."""
+    size = flag(run, "fix_sample_size", default=None)
+    if size.known and size.value is not None:
+        return True
+    return script(run).family == "z_image" and not is_on(flag(run, "random_hw_adapt"))
+
+
+_RMS_NORMS = """\
+from liger_kernel.transformers import LigerRMSNorm
+
+for parent in list(transformer3d.modules()):
+    for name, norm in list(parent.named_children()):
+        if "RMSNorm" in type(norm).__name__ and getattr(norm, "weight", None) is not None:
+            made = LigerRMSNorm(norm.weight.numel(), eps=norm.eps)
+            made.weight = norm.weight
+            setattr(parent, name, made)"""
+_LAYER_NORMS = """\
+from liger_kernel.transformers import LigerLayerNorm
+
+for parent in list(transformer3d.modules()):
+    for name, norm in list(parent.named_children()):
+        if type(norm) is torch.nn.LayerNorm and norm.bias is not None:
+            made = LigerLayerNorm(norm.weight.numel(), eps=norm.eps)
+            made.weight, made.bias = norm.weight, norm.bias
+            setattr(parent, name, made)"""
 
 
 @of_videox
@@ -380,13 +424,20 @@ def liger(run: Run) -> Judgement:
         return on(f"import {found.dotted}")
     if not is_cuda(run):
         return cannot_apply(NOT_CUDA)
+    family = script(run).family
+    if not family:
+        lacks = Text("Liger 没有扩散 Transformer 的补丁", "Liger patches no diffusion transformer")
+        return by_code(lacks, _RMS_NORMS)
+    # Of all models here CogVideoX alone has no RMSNorm (cogvideox_transformer3d.py).
+    layered = family.startswith("cogvideox")
+    kind = "LayerNorm" if layered else "RMSNorm"
     return by_code(
         Text(
-            "Liger 没有扩散 Transformer 的补丁，只能逐个替换 RMSNorm",
-            "Liger patches no diffusion transformer; its RMSNorm can take the place of each norm",
+            f"Liger 没有扩散 Transformer 的补丁，只能逐个替换模型的 {kind}",
+            f"Liger patches no diffusion transformer; its {kind} can take the place of the "
+            f"model's {kind}s one by one",
         ),
-        "from liger_kernel.transformers import LigerRMSNorm\n\n"
-        "block.self_attn.norm_q = LigerRMSNorm(block.self_attn.norm_q.weight.numel())",
+        _LAYER_NORMS if layered else _RMS_NORMS,
     )
 
 
@@ -475,10 +526,10 @@ def fp8(run: Run) -> Judgement:
     called = first_call(run, ".convert_to_float8_training", ".fp8_autocast")
     if called is not None:
         return seen(called)
-    if has_fp8(run) is False:
-        return cannot_apply(Text("该 GPU 没有 FP8 张量核", "the GPU has no FP8 tensor cores"))
     if is_lora(run) is True:
         return cannot_apply(FULL_TUNING_ONLY)
+    if has_fp8(run) is False:
+        return cannot_apply(Text("该 GPU 没有 FP8 张量核", "the GPU has no FP8 tensor cores"))
     return by_code(Text("脚本只有 fp16 与 bf16", "the scripts take fp16 and bf16 only"), _FP8)
 
 

@@ -474,6 +474,10 @@ def _loader_prefetch(run: Run, loader: Loader) -> Judgement:
         return cannot_tell(Text("由程序计算", "computed by the program"))
     if workers == 0:
         return _no_prefetch_without_workers(run)
+    if loader.argument("prefetch_factor") is None:
+        shown = Evidence("prefetch_factor=2 (PyTorch's default with workers)", loader.call.location)
+        current = Text(f"已启用：{shown.text}", f"on: {shown.text}")
+        return Judgement(Status.ENABLED, evidence=(shown,), current=current)
     if factor is None or factor >= 2:
         return _loader_on(loader, "prefetch_factor")
     return _advise_loader(

@@ -320,12 +320,16 @@ def _deepspeed_swap(run: Run) -> Optional[tuple[Edit, ...]]:
     return tuple(edits)
 
 
+_SAMPLES = frozenset({"log_validation"})
+"""Functions of Diffusers' scripts that make samples: no training step is in them."""
 _DECORATED = Text("autocast 装饰的函数未必参与训练", "what autocast decorates may not train")
 
 
 def _called_precision(run: Run) -> Optional[Judgement]:
     """Mixed precision that the program turns on by itself."""
     for call in calls(run, "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"):
+        if call.scope.rpartition(".")[2] in _SAMPLES:
+            continue
         if call.is_decorator and run.framework == "hf_trainer":
             return cannot_tell(_DECORATED)
         if says(call, "enabled", True) or "enabled" not in call.keywords:

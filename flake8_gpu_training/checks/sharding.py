@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks import _sources as sources
+from flake8_gpu_training.checks import _videox_sharding
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
@@ -100,6 +101,8 @@ def _sharding(run: Run) -> Judgement:
         return _layers_spread(run)
     if not stage.known or not fsdp.known:
         return cannot_tell(unsharded_as_far_as_seen(run, stage if not stage.known else fsdp))
+    if count is None and run.framework == "videox_fun":
+        return _videox_sharding.unsharded(run)
     if count is None or is_ray(run):
         return _on_any_number(run)
     return _unsharded(run, max(count, run.hardware.gpus or 1))

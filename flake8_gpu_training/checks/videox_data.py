@@ -16,7 +16,7 @@ from flake8_gpu_training.checks._judging import (
     seen,
 )
 from flake8_gpu_training.checks._options import option_check
-from flake8_gpu_training.checks._programs import calls, first_call, keyword
+from flake8_gpu_training.checks._programs import first_call
 from flake8_gpu_training.checks._scale import has_flash_kernel, ranks, text
 from flake8_gpu_training.checks._settings import is_on
 from flake8_gpu_training.checks._videox import (
@@ -32,6 +32,13 @@ from flake8_gpu_training.checks._videox import (
     takes,
     trains_images,
     without,
+)
+from flake8_gpu_training.checks._videox_samples import (
+    NO_SAMPLES,
+    how_to_tile,
+    prompts_only,
+    text_dropout,
+    untiled,
 )
 from flake8_gpu_training.checks._videox_shared import ONE_GPU, takes_flash
 from flake8_gpu_training.checks.base import Check, Example, Judgement, Priority
@@ -87,7 +94,10 @@ def _sparse_linear(run: Run) -> Judgement:
     of = script(run)
     if of.family == "turbodiffusion":
         return by_itself(
-            Text("TurboDiffusion 模型自带 SparseLinearAttention", "TurboDiffusion's attention")
+            Text(
+                "TurboDiffusion 的模型使用 SparseLinearAttention（turbowan_transformer3d.py）",
+                "SparseLinearAttention in videox_fun/models/turbowan_transformer3d.py",
+            )
         )
     called = first_call(run, ".SparseLinearAttention")
     if called is not None:
@@ -125,6 +135,8 @@ def _bucketing(run: Run) -> Judgement:
     lacking = without(run, _BUCKETS)
     if lacking is not None:
         return lacking
+    if prompts_only(run):
+        return cannot_apply(NO_SAMPLES)
     setting = flag(run, _BUCKETS)
     if not setting.known:
         return cannot_tell(setting)
@@ -175,7 +187,7 @@ def _has_sides(run: Run) -> bool:
 
 
 def _no_buckets(run: Run) -> Optional[Text]:
-    if _asked(run, _BUCKETS):
+    if _asked(run, _BUCKETS) or prompts_only(run):
         size = flag(run, "fix_sample_size", default=None)
         fixed = size.known and size.value is not None and size.location is not None
         return (
@@ -186,10 +198,17 @@ def _no_buckets(run: Run) -> Optional[Text]:
     return Text("未启用 --enable_bucket，不起作用", "it works on buckets (--enable_bucket) only")
 
 
+def _no_adaption(run: Run) -> Optional[Text]:
+    name = "training_with_video_token_length"
+    if prompts_only(run) and takes(run, name) and not _asked(run, name):
+        return Text(f"只读取提示词时需要 --{name}", f"of prompts alone it works with --{name} only")
+    return _no_buckets(run)
+
+
 _ADAPTED = switch(
     "random_hw_adapt",
     Text("可选：随机缩放到不同分辨率", "optional: samples of several resolutions"),
-    _no_buckets,
+    _no_adaption,
 )
 
 
@@ -212,6 +231,8 @@ _LENGTHS = switch(
 
 
 def _no_tiling(run: Run) -> Optional[Text]:
+    if prompts_only(run):
+        return NO_SAMPLES
     if run.value("zero_stage") == 3:
         return Text("ZeRO-3 下脚本不使用", "the scripts leave it out under ZeRO-3")
     if not _asked(run, "training_with_video_token_length"):
@@ -229,11 +250,13 @@ _AUTO_TILE = switch(
 _SAME_LENGTH = switch(
     "keep_all_node_same_token_length",
     Text("可选：各进程样本长度一致", "optional: samples of one length on all ranks"),
-    lambda run: ONE_GPU if ranks(run) == 1 else None,
+    lambda run: NO_SAMPLES if prompts_only(run) else ONE_GPU if ranks(run) == 1 else None,
 )
 
 
 def _still(run: Run) -> Optional[Text]:
+    if prompts_only(run):
+        return NO_SAMPLES
     return _IMAGES_ONLY if trains_images(run) or frames(run) == 1 else None
 
 
@@ -268,23 +291,13 @@ train_dataset = ImageVideoSafetensorsDataset(args.train_data_meta, args.train_da
 # and in the loop: latents = batch["latents"] instead of _batch_encode_vae(pixel_values)"""
 
 
-def _prompts_only(run: Run) -> bool:
-    """Whether the script reads prompts: it makes its samples itself."""
-    mode = flag(run, "train_mode", default="normal")
-    of = script(run)
-    return of.rewards or (of.distills and mode.known and mode.value == "normal")
-
-
-_NO_SAMPLES = Text("只读取提示词", "it reads prompts only")
-
-
 @of_videox
 def _preencoded(run: Run) -> Judgement:
     called = first_call(run, ".ImageVideoSafetensorsDataset")
     if called is not None:
         return seen(called)
-    if _prompts_only(run):
-        return cannot_apply(_NO_SAMPLES)
+    if prompts_only(run):
+        return cannot_apply(NO_SAMPLES)
     return by_code(
         Text(
             "每步都用 VAE 编码；ImageVideoSafetensorsDataset 已有，但没有脚本使用",
@@ -294,35 +307,6 @@ def _preencoded(run: Run) -> Judgement:
     )
 
 
-@of_videox
-def _text_dropout(run: Run) -> Judgement:
-    made = list(calls(run, *_DATASETS))
-    for call in made:
-        ratio = keyword(call, "text_drop_ratio")
-        if ratio is None:
-            continue
-        if not known(ratio):
-            return cannot_tell(Text("text_drop_ratio 由程序计算", "text_drop_ratio is computed"))
-        return seen(call) if ratio else off(Text("不丢弃提示词", "no prompt is dropped"))
-    if _prompts_only(run):
-        return cannot_apply(_NO_SAMPLES)
-    if not made and not script(run).family:
-        return cannot_tell(Text("未见数据集", "no data set is in sight"))
-    return on(f"text_drop_ratio=0.1 ({DATA})")
-
-
-_DATASETS = tuple(
-    f".{name}"
-    for name in (
-        "ImageVideoDataset",
-        "ImageVideoControlDataset",
-        "ImageEditDataset",
-        "VideoDataset",
-        "VideoSpeechDataset",
-        "VideoSpeechControlDataset",
-        "VideoAnimateDataset",
-    )
-)
 _TEXTS = """\
 # once, before training: prompt_embeds of every caption
 torch.save({"prompt_embeds": prompt_embeds.cpu()}, f"{cache}/{index}.pt")
@@ -347,8 +331,10 @@ def _preencoded_text(run: Run) -> Judgement:
     encoded = _encoded_prompts(run)
     if encoded is not None:
         return on(encoded)
+    if script(run).family == "flashhead":
+        return cannot_apply(Text("FlashHead 不使用提示词", "FlashHead takes no prompts"))
     in_workers = "enable_text_encoder_in_dataloader"
-    if takes(run, in_workers) is False:
+    if takes(run, in_workers) is False and not script(run).rewards:
         return cannot_apply(Text("该脚本另行编码提示词", "prompts are encoded otherwise"))
     setting = flag(run, in_workers)
     if not setting.known:
@@ -357,7 +343,7 @@ def _preencoded_text(run: Run) -> Judgement:
         return off(Text("在加载进程（CPU）中编码提示词", "workers encode the prompts"), setting)
     if is_on(flag(run, "train_text_encoder")):
         return cannot_apply(Text("文本编码器参与训练", "the text encoder is trained"))
-    moved = _asked(run, "low_vram")
+    moved = _asked(run, "low_vram") and not script(run).rewards
     return by_code(
         Text(
             "每步都用文本编码器编码提示词" + ("，并在 CPU 与 GPU 间搬运它" if moved else ""),
@@ -389,21 +375,20 @@ def _nvme(run: Run) -> Judgement:
     )
 
 
-# Whose VAE has enable_tiling (videox_fun/models/*_vae.py, and Diffusers' AutoencoderKL).
-_TILED = ("cogvideox", "flux", "hunyuanvideo", "longcat", "ltx", "qwenimage", "z_image")
-
-
 @of_videox
 def _vae_tiling(run: Run) -> Judgement:
     called = first_call(run, ".enable_tiling")
     if called is not None:
         return seen(called)
-    family = script(run).family
-    if not family:
-        return cannot_tell(Text("训练脚本未知", "the training script is not known"))
-    if not family.startswith(_TILED):
-        return cannot_apply(Text("该 VAE 不能分块", "this VAE cannot encode in tiles"))
-    return by_code(Text("VAE 整幅编码", "the VAE encodes whole frames"), "vae.enable_tiling()")
+    answer = untiled(run)
+    if answer is not None:
+        return answer
+    decodes = script(run).rewards
+    lacks = Text(
+        "VAE 整幅解码" if decodes else "VAE 整幅编码",
+        f"the VAE {'decodes' if decodes else 'encodes'} whole frames",
+    )
+    return by_code(lacks, how_to_tile(run))
 
 
 _LAUNCH = (
@@ -567,7 +552,7 @@ CHECKS: tuple[Check, ...] = (
         "GPU531",
         "text-dropout",
         Text("文本丢弃", "Text dropout"),
-        _text_dropout,
+        text_dropout,
         item("G", "text-dropout", 1),
         "Classifier-free guidance takes a model that has learnt without prompts too.",
         "Leave text_drop_ratio at 0.1.",

@@ -43,6 +43,7 @@ from flake8_gpu_training.checks._videox import (
     unless_lora,
     without,
 )
+from flake8_gpu_training.checks._videox_samples import NO_SAMPLES, has_one_stream, prompts_only
 from flake8_gpu_training.checks._videox_shared import FULL_TUNING_ONLY
 from flake8_gpu_training.checks.adapters import adapters
 from flake8_gpu_training.checks.base import (
@@ -184,6 +185,8 @@ def _mini_batch(run: Run) -> Judgement:
     batch = number(run, "micro_batch_size")
     if not setting.known:
         return cannot_tell(setting)
+    if prompts_only(run):
+        return cannot_apply(NO_SAMPLES)
     size = figure(run, "vae_mini_batch", default=_DEFAULT_MINI_BATCH)
     if size is not None and size < _DEFAULT_MINI_BATCH:
         return on(setting)
@@ -205,23 +208,12 @@ def _mini_batch(run: Run) -> Judgement:
     )
 
 
-def _has_one_stream(run: Run) -> Optional[Text]:
-    mode = flag(run, "train_mode", default="normal")
-    if mode.known and mode.value != "normal":
-        return None
-    control = "control" in script(run).name or script(run).family in (
-        "wan2.1_vace",
-        "wan2.2_vace_fun",
-    )
-    return None if control else Text("只编码一路视频", "only one video is encoded per step")
-
-
 _STREAMS = switch(
     "multi_stream",
     Text(
         "可选：两路 VAE 编码放在两个 CUDA 流", "optional: two VAE encodings on streams of their own"
     ),
-    _has_one_stream,
+    has_one_stream,
 )
 
 # --- GPU645 to GPU648: adapters -------------------------------------------------------------------
@@ -235,15 +227,16 @@ def _implementation(run: Run) -> Judgement:
     if not trained:
         advised = adapters(run)
         if advised.status is not Status.RECOMMENDED:
-            return cannot_apply(
-                Text("全参训练，没有适配器", "all weights are trained: no adapters")
-            )
+            return cannot_apply(FULL_TUNING)
         action = Text(f"{advised.action.zh}（见 GPU604）", f"{advised.action.en} (see GPU604)")
         return replace(advised, variant="peft", findings=(), change=None, action=action)
     setting = flag(run, "use_peft_lora")
     if not setting.known:
         return cannot_tell(setting)
-    return on(setting, "peft") if is_on(setting) else on(run.practice("tuning"), "kohya")
+    if is_on(setting):
+        return on(setting, "peft")
+    made = first_call(run, ".create_network")
+    return on(run.practice("tuning"), "kohya") if made is None else seen(made, "kohya")
 
 
 # The layers that VideoX-Fun's own READMEs train by the folder of the script.

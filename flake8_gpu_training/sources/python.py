@@ -33,6 +33,7 @@ from flake8_gpu_training.sources._python_optimizers import (
     WITHOUT_GRADIENT,
     optimized_in,
 )
+from flake8_gpu_training.sources._python_reads import unread_in
 from flake8_gpu_training.sources._python_updates import APART, CUT, TOLD, unsaid, updates_in
 from flake8_gpu_training.sources._python_waiting import WAITS
 
@@ -192,7 +193,10 @@ def _read_text(
             mentions |= updates_in(tree)
         if tree is not None:
             mentions |= optimized_in(tree, text)
-        return replace(facts, mentions=mentions, problems=tuple(problems))
+        unread: frozenset[str] = frozenset()
+        if tree is not None and facts.options:
+            unread = unread_in(tree, [option.name for option in facts.options])
+        return replace(facts, mentions=mentions, unread=unread, problems=tuple(problems))
     line = _broken_line(text) or line
     message = f"invalid syntax in line {line}"
     problems.append(_problem(ProblemKind.SYNTAX, message, path, line))
