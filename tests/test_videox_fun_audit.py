@@ -106,7 +106,7 @@ import torch
 from accelerate import Accelerator
 from deepspeed.sequence.layer import DistributedAttention
 from torchao.float8 import convert_to_float8_training
-from videox_fun.data import ImageVideoDataset, ImageVideoSafetensorsDataset
+from videox_fun.data import ImageVideoDataset, ImageVideoSafetensorsDataset, ReasoningDataset
 from videox_fun.models import AutoencoderKLWan, WanTransformer3DModel
 from videox_fun.utils.checkpoints import apply_checkpointing
 from videox_fun.utils.fp8_optimization import convert_model_weight_to_float8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Optional
 
 from flake8_gpu_training.checks._judging import by_itself, cannot_apply, cannot_tell, off, on
@@ -39,8 +40,9 @@ def datasets(run: Run) -> list[Call]:
         call
         for program in run.python
         for call in program.calls
-        if call.method.endswith("Dataset")
-        and (call.method in _FILES or call.assigned_to.startswith("train"))
+        if call.method in _FILES
+        or (call.assigned_to.startswith("train") and call.method.endswith("Dataset"))
+        or (call.assigned_to == "train_dataset" and call.method[:1].isupper())
     ]
 
 
@@ -72,7 +74,7 @@ def text_dropout(run: Run) -> Judgement:
         if _RATIO in call.keywords:
             return _written_ratio(run, call.keywords[_RATIO])
     if made:
-        return _own_ratio(made[0])
+        return _own_ratio(run, made[0])
     if script(run).rewards:
         return cannot_apply(NO_SAMPLES)
     if prompts_only(run):
@@ -102,12 +104,26 @@ def _written_ratio(run: Run, argument: Argument) -> Judgement:
     return off(Text("不丢弃提示词", "no prompt is dropped"), setting)
 
 
-def _own_ratio(call: Call) -> Judgement:
-    """The default of the class, where that is VideoX-Fun's."""
+def _own_ratio(run: Run, call: Call) -> Judgement:
+    """The default of the class: of the project's own copy, else of VideoX-Fun's."""
     name = call.method
-    if name == _OF_PROMPTS:
-        return off(_ALL_KEPT)
-    if name not in _FILES or call.is_open:
+    held = run.declared.get(name, {}).get(_RATIO)
+    if call.is_open or (held is not None and not held.known):
+        return cannot_tell(Text(f"{name} 的 {_RATIO} 未知", f"{_RATIO} of {name} is not known"))
+    if held is not None and held.location is None:
+        return off(Text(f"{name} 没有 {_RATIO}", f"{name} has no {_RATIO}"))
+    if held is not None and number(held.value):
+        note = f"{_RATIO}={held.value}, the default of {name}"
+        return on(replace(held, note=note))
+    if held is not None or name == _OF_PROMPTS:
+        return off(
+            Text(
+                f"{name} 默认不丢弃提示词（{_RATIO}=0.0）",
+                f"{name} drops no prompt by default ({_RATIO}=0.0)",
+            ),
+            held,
+        )
+    if name not in _FILES:
         return cannot_tell(Text(f"{name} 的 {_RATIO} 未知", f"{_RATIO} of {name} is not known"))
     note = f"{_RATIO}={_USUAL}, the default of {name} ({_FILES[name]})"
     return on(Setting(_RATIO, _USUAL, call.location, Origin.DEFAULT, note))

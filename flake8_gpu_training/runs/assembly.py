@@ -791,7 +791,7 @@ class Assembly:
             limits=installed.limits,
             perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
             unreleased=installed.unreleased,
-            held={one.name: one.version for one in held},
+            held={one.name: one.version for one in held if one.version},
             declared=next((one.declares for one in held if one.declares), {}),
             problems=problems,
             refused=parts.refused,

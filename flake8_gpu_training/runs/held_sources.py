@@ -12,6 +12,7 @@ from typing import Callable
 
 from flake8_gpu_training.facts import Command
 from flake8_gpu_training.runs.held_parameters import Declared, declared_in
+from flake8_gpu_training.sources.constructors import defaults_of
 
 # A file that only the source of the distribution has.
 _SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -94,7 +95,7 @@ class Held:
     """Source of a distribution in a project.
 
     ``folder`` is what ``pip install`` is given; ``installed``: a script of the project does so.
-    ``declares``: the parameters of its commands, of ms-swift alone.
+    ``declares``: the parameters of its commands (ms-swift), of its data sets (VideoX-Fun).
     """
 
     folder: str
@@ -107,7 +108,7 @@ class Held:
 def releases_held(
     paths: Iterable[str], read: Callable[[str], str], commands: Iterable[Command]
 ) -> tuple[Held, ...]:
-    """The sources that say their own version."""
+    """The sources that say their own version, and copies of VideoX-Fun."""
     found: dict[tuple[str, str], str] = {}
     listed = frozenset(paths)
     for path in sorted(listed):
@@ -118,13 +119,31 @@ def releases_held(
             version = _VERSION.search(read(path))
             if version is not None:
                 found[_root_of(path[: mark.start()]), name] = version[1]
-    if not found:
-        return ()
     into = {folder for command in commands for folder in _installs(command)}
-    return tuple(
+    held = [
         Held(f, name, v, f in into, declared_in(f, listed, read) if name == "ms-swift" else {})
         for (f, name), v in sorted(found.items())
-    )
+    ]
+    return (*held, *_of_videox(listed, read))
+
+
+_VIDEOX = "videox_fun/models/__init__.py"
+_ITS_DATA = "videox_fun/data/"
+
+
+def _of_videox(listed: frozenset[str], read: Callable[[str], str]) -> Iterable[Held]:
+    """Copies of VideoX-Fun, which say no version: what its data sets take."""
+    for path in sorted(listed):
+        if path == _VIDEOX or path.endswith(f"/{_VIDEOX}"):
+            folder = path.removesuffix(_VIDEOX).rstrip("/")
+            start = f"{folder}/{_ITS_DATA}".lstrip("/")
+            found = {
+                name: {setting.name: setting}
+                for file in sorted(listed)
+                if file.startswith(start) and file.endswith(".py")
+                for name, setting in defaults_of(read(file), file, "text_drop_ratio")
+            }
+            yield Held(folder, "videox-fun", "", declares=found)
 
 
 def _is_whole(name: str, folder: str, listed: frozenset[str]) -> bool:

@@ -317,7 +317,8 @@ class Run:
     held: Mapping[str, str] = field(default_factory=_nothing)
     """Versions of sources that the project holds and the run is started from."""
     declared: Mapping[str, Mapping[str, Setting]] = field(default_factory=_nothing)
-    """By command and parameter, the defaults in that source, where it was read (ms-swift's)."""
+    """By command and parameter, the defaults in that source, where it was read (ms-swift's);
+    by class and parameter those of VideoX-Fun's data sets."""
     checkout: Optional[Checkout] = None
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
