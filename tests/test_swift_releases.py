@@ -157,3 +157,93 @@ def test_before_vllm_mode_the_number_of_engines_says_where_they_are(
     assert (found.status, found.current.en[: len(said)]) == (status, said)
     new = items(tmp_path / "new", f"NPROC_PER_NODE=4 {GRPO} --use_vllm true", pin("4.6.0"))
     assert new["sleep-level"].status is Status.RECOMMENDED
+
+
+def test_names_that_the_source_in_the_project_does_not_take_are_told(tmp_path: Path) -> None:
+    def told(root: Path, flags: str) -> dict[str, str]:
+        verdicts = judge(run_of(root, f"swift sft {flags}", FORK), all_checks())
+        return {
+            finding.message.split(":")[0]: verdict.check.code
+            for verdict in verdicts
+            for finding in verdict.judgement.findings
+            if verdict.check.code == "GPU007"
+        }
+
+    old = "--model_id_or_path a/Qwen3-8B --sft_type lora --batch_size 2 --dataset a.jsonl"
+    assert told(tmp_path / "old", old) == {
+        "write --model": "GPU007",
+        "write --tuner_type": "GPU007",
+        "write --per_device_train_batch_size": "GPU007",
+    }
+    assert told(tmp_path / "new", "--model a/Qwen3-8B --tuner_type lora --dataset a.jsonl") == {}
+
+
+def test_lora_llm_trains_the_towers(tmp_path: Path) -> None:
+    launch = SFT.replace("Qwen2.5-7B", "Qwen2.5-VL-7B")
+    whole = items(tmp_path / "whole", f"{launch} --tuner_type lora_llm", pin("4.6.0"))
+    assert whole["multimodal-freezing"].status is Status.DISABLED
+    assert whole["layered-learning-rate"].status is Status.DISABLED
+    lora = items(tmp_path / "lora", f"{launch} --tuner_type lora", pin("4.6.0"))
+    assert lora["multimodal-freezing"].status is Status.ENABLED
+    assert lora["layered-learning-rate"].status is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "freezing", "tower"),
+    [
+        ("Qwen/Qwen2-Audio-7B-Instruct", "", Status.ENABLED, Status.ENABLED),
+        ("a/mine", "--freeze_vit false", Status.DISABLED, Status.ENABLED),
+        ("a/mine", "", Status.UNKNOWN, Status.UNKNOWN),
+        ("Qwen/Qwen3-8B", "--freeze_vit false", Status.NOT_APPLICABLE, Status.NOT_APPLICABLE),
+        ("Qwen/Qwen3-TTS-12Hz-1.7B-Base", "", Status.NOT_APPLICABLE, Status.NOT_APPLICABLE),
+    ],
+)
+def test_whether_a_model_is_multimodal_is_one_answer(
+    tmp_path: Path, model: str, more: str, freezing: Status, tower: Status
+) -> None:
+    launch = f"swift sft --model {model} --dataset mine.jsonl {more}"
+    found = items(tmp_path, launch, pin("4.6.0"))
+    assert found["multimodal-freezing"].status is freezing
+    assert found["vit-gradient-checkpointing"].status is tower
+
+
+def test_megatron_has_no_lisa_to_choose(tmp_path: Path) -> None:
+    said = items(tmp_path / "m", f"{MEGATRON} --tuner_type full", pin("4.6.0"))["lora"].current.en
+    assert said == "all weights are trained (LoRA is optional)"
+    said = items(tmp_path / "s", f"{SFT} --tuner_type full", pin("4.6.0"))["lora"].current.en
+    assert "LISA" in said
+
+
+def test_a_release_that_only_the_readme_names(tmp_path: Path) -> None:
+    readme = {"README.md": "```\npip install ms-swift==3.7.2\n```\n"}
+    run = run_of(tmp_path / "named", SFT, readme)
+    assert run.practice("gradient_checkpointing").note.startswith("ms-swift 3.7")
+    assert items(tmp_path / "a", SFT, readme)["dft-loss"].status is Status.NOT_APPLICABLE
+    asked = {**readme, "requirements.txt": "ms-swift>=4.0\n"}
+    assert (
+        run_of(tmp_path / "asked", SFT, asked).practice("tuning").note.startswith("ms-swift 4.6.0")
+    )
+
+
+def test_ms_swift_2_is_advised_in_its_own_names(tmp_path: Path) -> None:
+    launch = "swift sft --model_id_or_path Qwen/Qwen2-7B-Instruct --dataset mine.jsonl"
+    run = run_of(tmp_path / "old", launch, pin("2.6.1"))
+    (answer,) = (v.judgement for v in judge(run, all_checks()) if v.check.code == "GPU301")
+    assert answer.change is None or "use_flash_attn" in answer.change.text
+    old = items(tmp_path / "b", launch, pin("2.6.1"))
+    assert old["loss-scale"].status is Status.DISABLED
+    assert items(tmp_path / "c", SFT, pin("4.6.0"))["loss-scale"].status is Status.ENABLED
+    asked = items(tmp_path / "d", f"{launch} --use_flash_attn true", pin("2.6.1"))
+    assert asked["flash-attention-2"].status is Status.ENABLED
+
+
+def test_a_ray_job_shares_gpus_by_colocate_groups_alone(tmp_path: Path) -> None:
+    body = (
+        "rlhf_type: grpo\nmodel: Qwen/Qwen3-8B\ndataset: a.jsonl\nuse_vllm: true\n"
+        "micro_batch_size: 1\ntrain:\n  gpus: 4\nrollout:\n  gpus: 4\n"
+    )
+    launch = "megatron rlhf --use_ray true --config job.yaml"
+    apart = items(tmp_path / "apart", launch, {**pin("4.6.0"), "job.yaml": body})
+    assert apart["sleep-level"].current.en == "vLLM has GPUs of its own"
+    shared = {"job.yaml": f"{body}colocate_groups: [[train, rollout]]\n", **pin("4.6.0")}
+    assert items(tmp_path / "shared", launch, shared)["sleep-level"].status is Status.ENABLED

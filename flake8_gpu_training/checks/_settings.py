@@ -12,6 +12,7 @@ from flake8_gpu_training.frameworks.megatron import is_megatron_lm
 from flake8_gpu_training.frameworks.reading import find, is_off, number, truth
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.frameworks.swift_releases import default_of, source_of
+from flake8_gpu_training.frameworks.swift_types import is_known_type
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -98,8 +99,16 @@ def algorithm(run: Run) -> Optional[str]:
     return value.lower() if isinstance(value, str) else None
 
 
+TOWERS = ("freeze_vit", "freeze_aligner", "vit_lr", "aligner_lr")
+"""Parameters of ms-swift that no model without a tower of its own is given."""
+
+
 def is_text(run: Run) -> bool:
     """Whether nothing speaks for images, video or sound in the run's data."""
+    return is_multimodal(run) is not True if run.framework == "swift" else _is_of_text(run)
+
+
+def _is_of_text(run: Run) -> bool:
     if run.model.kind in ("unknown", "embedding"):
         return _SEES.search(run.model.known_as or str(run.value("model", ""))) is None
     return run.model.kind in ("LLM", "encoder")
@@ -107,9 +116,32 @@ def is_text(run: Run) -> bool:
 
 def is_multimodal(run: Run) -> Optional[bool]:
     """Whether the model takes images, video or sound; None when the model is not known."""
-    if not is_text(run):
+    is_named = run.model.kind != "unknown"
+    if run.framework == "swift" and not is_named:
+        if find(run, *TOWERS) is not None:
+            return True
+        if _is_registered(run):
+            return None
+    if not _is_of_text(run):
         return True
-    return None if run.model.kind == "unknown" else False
+    return False if is_named else None
+
+
+def _is_registered(run: Run) -> bool:
+    """Whether code of the project registers the type of the run's model with ms-swift."""
+    kind = find(run, "model_type")
+    by = find(run, "custom_register_path", "external_plugins")
+    return kind is not None and by is not None and not is_known_type(str(kind.value))
+
+
+NO_TOWER = Text("该模型没有单独的视觉或音频塔", "the model has no tower for images or sound")
+# Multimodal models to which ms-swift 4.6.0 (model/model_arch.py) ascribes no vision_tower.
+_TOWERLESS = re.compile(r"(?i)qwen3-tts|emu3-|dots[._-]?ocr|gemma-?4-12b")
+
+
+def has_no_tower(run: Run) -> bool:
+    """Whether ms-swift finds no tower in the run's model that it could freeze or checkpoint."""
+    return run.framework == "swift" and _TOWERLESS.search(run.model.known_as) is not None
 
 
 def is_unknown(run: Run) -> bool:

@@ -208,7 +208,7 @@ def _full(run: Run, setting: Setting) -> Judgement:
     """Full tuning: adapters only where even sharding over all GPUs leaves no room."""
     count, memory, parameters = gpus(run), memory_gib(run), run.model.parameters
     optional = Text("全参训练（LoRA 可选）", "all weights are trained (LoRA is optional)")
-    if run.framework == "swift":
+    if run.framework == "swift" and not of_megatron(run):
         optional = _OPTIONAL_IN_SWIFT
     if run.framework == "flow_factory":  # trains what target_modules names, not all weights
         optional = Text("全参微调（LoRA 可选）", "full tuning (LoRA is optional)")

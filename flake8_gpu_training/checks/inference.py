@@ -33,11 +33,17 @@ from flake8_gpu_training.checks.base import (
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.called import given
-from flake8_gpu_training.frameworks.engine_of import OWN_GPUS, engine_of, updates, vllm_mode_of
+from flake8_gpu_training.frameworks.engine_of import (
+    OWN_GPUS,
+    engine_of,
+    is_of_ray,
+    updates,
+    vllm_mode_of,
+)
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, number
 from flake8_gpu_training.frameworks.swift_commands import is_megatron
-from flake8_gpu_training.frameworks.swift_releases import is_before_vllm_mode
+from flake8_gpu_training.frameworks.swift_releases import is_before_vllm_mode, release
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -97,8 +103,6 @@ def _use_vllm(run: Run) -> Setting:
 
 def _shares_gpus(run: Run) -> bool:
     """Whether vLLM is known to live in the training processes."""
-    if any(name.startswith("rollout.") for name in run.settings):
-        return False  # a Ray job with GPUs of their own for the rollout
     if run.framework == "hf_trainer":
         engine = engine_of(run)
         return engine is not None and engine.mode is Mode.RLHF_COLOCATE
@@ -299,6 +303,8 @@ _sleep_engine = of_engine(vllm=_sleeps, sglang=_sglang_operations.memory_saver)
 
 @_of_vllm
 def _sleep_swift(run: Run) -> Judgement:
+    if is_of_ray(run) and _shares_gpus(run) and find(run, "sleep_level") is None:
+        return on(f"sleep_level=1 (ms-swift {release(run)}, ray/megatron/driver_utils.py)")
     return _asleep(run, parameter(run, "sleep_level", default=0, source=_MIXIN), 1)
 
 
@@ -335,7 +341,7 @@ def _asleep(run: Run, setting: Setting, wanted: Any) -> Judgement:
 def _offload(name: str, what: Text) -> Judge:
     @_of_vllm
     def judge(run: Run) -> Judgement:
-        if not _shares_gpus(run):
+        if not _shares_gpus(run) and not (is_of_ray(run) and find(run, name) is not None):
             return _apart(run)
         setting = parameter(run, name, default=False)
         if not setting.known:

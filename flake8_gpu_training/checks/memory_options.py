@@ -27,7 +27,9 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks._settings import (
+    NO_TOWER,
     NOT_SWIFT,
+    has_no_tower,
     is_multimodal,
     is_on,
     is_text,
@@ -39,6 +41,8 @@ from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgem
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.at_hand import at_hand, required
 from flake8_gpu_training.frameworks.reading import parsed, version_of
+from flake8_gpu_training.frameworks.swift_releases import release
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -81,10 +85,12 @@ def _projected_optimizer(run: Run) -> Judgement:
 
 @of_training()
 def _vision_checkpointing(run: Run) -> Judgement:
-    if run.model.kind == "unknown" and (run.model.name is None or is_unknown(run)):
+    if is_unknown(run) or (run.model.kind == "unknown" and run.framework != "swift"):
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if run.model.kind != "MLLM" and not (run.model.kind == "embedding" and is_multimodal(run)):
+    if not is_multimodal(run):
         return cannot_apply(Text("不是多模态模型", "not a multimodal model"))
+    if has_no_tower(run):
+        return cannot_apply(NO_TOWER)
     setting = run.practice("vit_gradient_checkpointing")
     if not setting.known:
         return cannot_tell(setting)
@@ -136,7 +142,10 @@ def _logits_to_keep(run: Run) -> Judgement:
 
 
 _OTHER_LOGITS = ("orpo", "simpo", "cpo", "rm", "ppo")
-_KEPT = "use_logits_to_keep=true (ms-swift 3.12.6 and 4.6.0, trainers/mixin.py)"
+
+
+def _release(run: Run) -> str:
+    return release(run) or "4.6.0"
 
 
 # Multimodal classes of transformers 5.24 whose forward takes logits_to_keep, by how their
@@ -158,10 +167,11 @@ def _transformers_at_hand(run: Run) -> Optional[tuple[int, ...]]:
     stated = version_of(run, "transformers")
     if stated < (5,) or "transformers" in run.unreleased:
         return stated if stated < (5,) else None
-    state = at_hand(run, "ms-swift")
-    if state is None:
+    state, table = at_hand(run, "ms-swift"), table_of("ms-swift")
+    version = state.version if state is not None else run.held.get("ms-swift")
+    if version is None or table is None:
         return (4,) if version_of(run, "ms-swift") < (4,) else None
-    wanted = required(state.table, "transformers", state.version)
+    wanted = required(table, "transformers", version)
     found = at_hand(run, "transformers", wanted)
     return parsed(found.version) if found is not None else None
 
@@ -173,17 +183,17 @@ def _usual_logits(run: Run) -> Judgement:
     if run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if is_text(run):
-        return on(_KEPT)
+        return on(f"use_logits_to_keep=true (ms-swift {_release(run)}, trainers/mixin.py)")
     name = run.model.known_as
-    release = _transformers_at_hand(run)
+    beside = _transformers_at_hand(run)
     if _NOT_KEPT.search(name):
         return off(Text("该模型默认不启用", "off by default for this model"))
-    shown = ".".join(str(part) for part in release or ())
-    if release is not None and release < (5,):
-        old = f"transformers {shown}" if release > (4,) else "ms-swift 3"
+    shown = ".".join(str(part) for part in beside or ())
+    if beside is not None and beside < (5,):
+        old = f"transformers {shown}" if beside > (4,) else "ms-swift 3"
         return off(Text(f"{old} 下多模态模型默认不启用", f"off for multimodal models with {old}"))
-    if release is not None and _OF_TRANSFORMERS.search(name):
-        source = f"ms-swift 4.6.0 + transformers {shown}: trainers/mixin.py"
+    if beside is not None and _OF_TRANSFORMERS.search(name):
+        source = f"ms-swift {_release(run)} + transformers {shown}: trainers/mixin.py"
         return on(f"use_logits_to_keep=true ({source})")
     return cannot_tell(
         Text(

@@ -20,7 +20,10 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._loaders import write_call
 from flake8_gpu_training.checks._programs import calls, imports, keyword
 from flake8_gpu_training.checks._settings import (
+    NO_TOWER,
     TEXT_MODEL,
+    has_no_tower,
+    is_multimodal,
     is_on,
     is_text,
     is_unknown,
@@ -49,6 +52,8 @@ _ENCODERS = ("vision", "visual", "vit", "image_encoder", "vae")
 
 
 def _is_visual(run: Run) -> bool:
+    if run.framework == "swift":  # its freeze_vit is of towers for sound too
+        return is_multimodal(run) is True
     if run.model.kind == "unknown":
         return not is_text(run)
     return run.model.kind in _VISION
@@ -64,10 +69,12 @@ def _not_visual(run: Run) -> Text:
 
 @of_training(alone=True)
 def _frozen_vision(run: Run) -> Judgement:
-    if is_unknown(run) and find(run, *_TOWERS) is None:
+    if is_unknown(run):
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if not _is_visual(run) and not (is_unknown(run) or _embeds_images(run)):
+    if not _is_visual(run) and not _embeds_images(run):
         return cannot_apply(_not_visual(run))
+    if has_no_tower(run):
+        return cannot_apply(NO_TOWER)
     setting = run.practice("freeze_vision")
     if setting.known:
         if is_on(setting):
@@ -88,10 +95,6 @@ _FROZEN_BY_FLOW = Text(
     "只训练 target_components，VAE 与编码器已冻结",
     "it trains target_components only; VAE and encoders are frozen (models/abc.py)",
 )
-
-
-_TOWERS = ("freeze_vit", "freeze_aligner", "vit_lr", "aligner_lr")
-"""Parameters of ms-swift that no model without a vision tower is given."""
 
 
 def _embeds_images(run: Run) -> bool:

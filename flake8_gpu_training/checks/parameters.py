@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional
 
 from flake8_gpu_training.checks._faults import FAILS_IF_NEWEST, Fault, judge_of
 from flake8_gpu_training.checks._numbers import unread
+from flake8_gpu_training.checks._of_source import left_behind
 from flake8_gpu_training.checks._written import (
     PLACEHOLDER,
     Use,
@@ -347,6 +348,7 @@ def _ours(run: Run, one: _Unknown) -> Mapping[str, Any]:
 
 
 def _renamed_settings(run: Run) -> Iterator[Fault]:
+    yield from left_behind(run)
     found = tuple(_unknown(run))
     limits = _limits(found)
     for one in found:

@@ -39,6 +39,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.reading import find, truth
+from flake8_gpu_training.frameworks.swift_releases import is_of_2
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -193,6 +194,8 @@ _ROPE = _optional(
 
 
 def _trains_vision(run: Run) -> bool:
+    if text(run, "tuning") == "lora_llm":  # the tower and the aligner are trained whole
+        return True
     modules = ("freeze_vit", "freeze_aligner")
     return any(truth(parameter(run, name, default=True).value) is False for name in modules)
 
@@ -207,7 +210,7 @@ _LAYERED_TRAINED = _optional(
 
 @of_training(alone=True)
 def _layered(run: Run) -> Judgement:
-    if is_unknown(run) and not _trains_vision(run) and find(run, "vit_lr", "aligner_lr") is None:
+    if is_unknown(run):
         return cannot_tell(Text("模型未知", "the model is not known"))
     told = run.model.kind != "unknown"
     return cannot_apply(TEXT_MODEL) if told and is_text(run) else _LAYERED_TRAINED(run)
@@ -225,9 +228,17 @@ def _loss_scale(run: Run) -> Judgement:
         return cannot_apply(Text("预训练对全部 token 计损失", "pre-training learns every token"))
     if how in _UNSCALED or task(run) not in ("causal_lm", ""):
         return cannot_apply(Text("不逐 token 计损失", "its loss is not one of tokens"))
+    if is_of_2(run):
+        whole = parameter(run, "use_loss_scale", default=False)
+        return on(whole) if is_on(whole) else off(_UNWEIGHTED, whole)
     default, source = _usual_scale(how)
     setting = parameter(run, "loss_scale", default=default, source=source)
     return on(setting) if setting.known else cannot_tell(setting)
+
+
+_UNWEIGHTED = Text(
+    "未使用 use_loss_scale；可选", "off: all tokens of an answer count alike (optional)"
+)
 
 
 def _usual_scale(how: Optional[str]) -> tuple[str, str]:

@@ -203,6 +203,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             source="ms-swift 4.6.0, infer_engine/vllm_engine.py",
             takes=_known_to("ms-swift", *_SWIFT_GROUPS),
             bare=_SWIFT_BARE,
+            section="rollout.",
         ),
         "llamafactory": _host(
             "llamafactory",

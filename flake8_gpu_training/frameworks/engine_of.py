@@ -195,6 +195,8 @@ OWN_GPUS = "own GPUs"
 
 def vllm_mode_of(run: Run) -> Any:
     """The ``vllm_mode`` of a trainer; where none is given, a server's address means a server."""
+    if run.framework == "swift" and is_of_ray(run):
+        return "colocate" if find(run, "colocate_groups") is not None else OWN_GPUS
     setting = find(run, "vllm_mode")
     if setting is not None:
         return setting.value
@@ -203,6 +205,12 @@ def vllm_mode_of(run: Run) -> Any:
     if run.framework == "swift" and is_before_vllm_mode(run):
         return _by_workers(run)
     return "colocate"
+
+
+def is_of_ray(run: Run) -> bool:
+    """Whether Ray starts the job: a section says which GPUs the rollout has, and the training
+    shares them by ``colocate_groups`` alone (swift/ray/megatron/driver_utils.py)."""
+    return any(name.startswith("rollout.") for name in run.settings)
 
 
 def _by_workers(run: Run) -> Any:

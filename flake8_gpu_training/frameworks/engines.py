@@ -74,6 +74,8 @@ class Host:
     """Parameters that older releases of the host take by the engine's own name."""
     since: str = ""
     """The first release of the engine that the host works with; "" for any."""
+    section: str = ""
+    """Of the host's file, where the engine's parameters may stand."""
 
     def own_default(self, run: Run, name: str) -> Any:
         """What the host gives the engine unless told otherwise; None for nothing."""
@@ -318,6 +320,8 @@ class Engine:
     def _keys(self, name: str) -> Iterator[str]:
         """Names under which the run's settings may have a parameter."""
         if self.host is not None and self.call is None:
+            if self.host.section:
+                yield f"{self.host.section}{self.host.written(name)}"
             yield self.host.written(name)
             yield from (name,) if name in self.host.bare else ()
             return

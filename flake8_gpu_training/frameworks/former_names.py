@@ -232,3 +232,13 @@ def former(distribution: str, name: str, *, of_trainer: bool = False) -> Optiona
     if of_trainer:
         return _OF_TRAINERS.get(name)
     return _FORMER.get(distribution, {}).get(name)
+
+
+def renamed_to(distribution: str, name: str) -> tuple[str, ...]:
+    """Later names of a parameter, the newest first."""
+    table = _FORMER.get(distribution, {})
+    newest = table[name].name if name in table else ""
+    if not newest:
+        return ()
+    between = (one for one, told in table.items() if told.name == newest and one != name)
+    return (newest, *between)

@@ -44,6 +44,7 @@ from flake8_gpu_training.frameworks.swift_shared import (
     padding,
     precision,
     pretokenized,
+    towers,
 )
 from flake8_gpu_training.runs.model import Run, once_per_run
 
@@ -154,9 +155,18 @@ _SPELLINGS: dict[str, Spelling] = {
 }
 
 
+_ATTENTION_OF_2 = Spelling(
+    "use_flash_attn",
+    {"flash_attention_2": True, "sdpa": False},
+    "sdpa",
+    "ms-swift 2: use_flash_attn None leaves it to transformers",
+)
+
+
 @once_per_run
 def _dialect(run: Run) -> Mapping[str, Spelling]:
-    return dated(run, swift_megatron.SPELLINGS if is_megatron(run) else _SPELLINGS)
+    found = dated(run, swift_megatron.SPELLINGS if is_megatron(run) else _SPELLINGS)
+    return {**found, "attention": _ATTENTION_OF_2} if is_of_2(run) else found
 
 
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
@@ -169,6 +179,7 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_accumulation(run, spelled))
     found.update(_quantization(run, spelled))
     found.update(padding(spelled))
+    found.update(towers(spelled.get("tuning")))
     found.update(_optimizer(run))
     engine = _deepspeed(run, spelled)
     found.update({**engine, **disputed(engine, spelled)})

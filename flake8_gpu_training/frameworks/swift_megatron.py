@@ -25,6 +25,7 @@ from flake8_gpu_training.frameworks.swift_shared import (
     padding,
     precision,
     pretokenized,
+    towers,
 )
 from flake8_gpu_training.runs.model import Run
 
@@ -128,6 +129,7 @@ def derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_adapters(run, spelled))
     found.update(_batch(run, spelled))
     found.update(padding(spelled))
+    found.update(towers(spelled.get("tuning")))
     found.update(pretokenized(run))
     offload = find(run, "optimizer_cpu_offload")
     if offload is not None:

@@ -50,6 +50,16 @@ def declared(run: Run, name: str) -> Optional[Parameter]:
     return _table_at_hand(run).parameters(group(run), release(run)).get(name)
 
 
+def is_of_source(run: Run) -> bool:
+    """Whether the source that the project holds declares what the run's command takes."""
+    return bool(_own(run))
+
+
+def names_of_source(run: Run) -> frozenset[str]:
+    """The parameters that this source declares for the run's command."""
+    return frozenset(name for name in _own(run) if not name.endswith("="))
+
+
 def filled(run: Run, name: str) -> Any:
     """What the project's own ms-swift puts where a parameter is not given, or None."""
     setting = _own(run).get(f"{name}=")
@@ -153,6 +163,8 @@ def _of_release(run: Run, practice: str, spelling: Spelling) -> Spelling:
     if default is None:
         told = spelling.source.partition(": ")[2]
         shown = told if told.startswith("None") else None
+        if spelling.default is True:
+            shown = "None becomes True"
         if is_newest(run):
             return found
         return replace(found, source=source_of(run, name, shown))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Optional
 
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.reading import (
@@ -64,6 +64,14 @@ def padding(spelled: Mapping[str, Setting]) -> dict[str, Setting]:
         note = "packing turns padding_free on"
         return {"padding_free": practice("padding_free", True, packing, note)}
     return {}
+
+
+def towers(tuning: Optional[Setting]) -> dict[str, Setting]:
+    """What ``lora_llm`` does beside LoRA in the language model (tuner_plugin/lora_llm.py)."""
+    if tuning is None or tuning.value != "lora_llm":
+        return {}
+    note = f"{tuning.written}: vision tower and aligner are trained whole"
+    return {"freeze_vision": practice("freeze_vision", False, tuning, note)}
 
 
 def pretokenized(run: Run) -> dict[str, Setting]:

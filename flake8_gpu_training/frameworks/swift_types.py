@@ -105,6 +105,11 @@ _OF_ONE_SIZE = _names(
 )
 
 
+def is_known_type(name: str) -> bool:
+    """Whether ms-swift itself registers a model type of this name."""
+    return any(name in names for names, _ in _KINDS)
+
+
 def typed(model: Model, settings: Mapping[str, Setting]) -> Model:
     """``model`` with what its ``model_type`` tells where its own name does not."""
     model = model if model.name else _continued(model, settings)
