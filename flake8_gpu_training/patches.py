@@ -52,7 +52,7 @@ def unified_diff(root: Path, changes: Iterable[Change], prefix: str = "") -> str
             if start == end:
                 keys.setdefault((path, start), set()).update(_keys_of(new))
             if new or start != end:
-                accepted.setdefault(path, []).append(span)
+                accepted.setdefault(path, []).append(_on_one_line(span, texts[path] or ""))
     diffs = []
     for path in sorted(accepted):
         text = texts[path]
@@ -159,6 +159,19 @@ def _without_known(
     if not any(_KEY.match(piece) for piece in kept):
         return start, end, ""
     return start, end, _mended("\n".join(kept))
+
+
+def _on_one_line(span: tuple[int, int, str], text: str) -> tuple[int, int, str]:
+    """``span`` without line continuations where it ends a command in single quotes.
+
+    There a backslash stays in the text, and ``eval $COMMAND`` gives it to the program.
+    """
+    start, end, new = span
+    is_quoted = start == end and text[end : end + 1] == "'"
+    return (start, end, _CONTINUED.sub(" ", new)) if is_quoted else span
+
+
+_CONTINUED = re.compile(r"[ \t]*\\\r?\n[ \t]*")
 
 
 def _mended(text: str) -> str:

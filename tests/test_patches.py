@@ -171,3 +171,15 @@ def test_a_flag_is_dropped_with_the_line_that_it_is_alone_on(
     script.write_text(text)
     applied(tmp_path, unified_diff(tmp_path, [change(edit("run.sh", *place, "--slow", ""))]))
     assert script.read_text() == left
+
+
+@pytest.mark.parametrize(("quote", "joined"), [("'", True), ('"', False)])
+def test_a_command_in_single_quotes_stays_on_its_line(
+    tmp_path: Path, quote: str, joined: bool
+) -> None:
+    (tmp_path / "a.sh").write_text(f"CMD={quote}swift sft --model a{quote}\neval $CMD\n")
+    place = Location("a.sh", 1, 6 + len("swift sft --model a"))
+    change = Change("bash", "", (Edit(place, "", " \\\n    --b 1 \\\n    --c 2"),))
+    diff = unified_diff(tmp_path, [change])
+    assert ("+CMD='swift sft --model a --b 1 --c 2'\n" in diff) is joined
+    assert (" \\\n+    --b 1 \\\n" in diff) is not joined
