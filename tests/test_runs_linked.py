@@ -10,7 +10,7 @@ import pytest
 from flake8_gpu_training.facts import Unknown, known
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
-from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.runs.model import PlaceKind, Run, RunKind
 from flake8_gpu_training.runs.reach import Reach
 from flake8_gpu_training.runs.secrets import is_secret, shown_command
 from flake8_gpu_training.sources.signatures import Signatures, read_signatures
@@ -494,3 +494,17 @@ def test_a_module_is_sought_only_as_far_as_folders_go(tmp_path: Path) -> None:
     reach = Reach(Project.open(tmp_path))
     assert reach.module("missing", 0, "//project/scripts/train.py") is None
     assert reach.module("missing", 0, "/scripts/train.py") is None
+
+
+@pytest.mark.parametrize(
+    ("other", "is_shared"), [("rlhf a.yaml --rlhf_type dpo", True), ("sft a.yaml", False)]
+)
+def test_a_file_of_two_subcommands_is_left_to_both(
+    tmp_path: Path, other: str, is_shared: bool
+) -> None:
+    (tmp_path / "a.yaml").write_text("model: Qwen/Qwen2.5-7B-Instruct\ndataset: a.jsonl\n")
+    (tmp_path / "a.sh").write_text("swift sft a.yaml\n")
+    (tmp_path / "b.sh").write_text(f"swift {other}\n")
+    runs = find_runs(Project.open(tmp_path))
+    kinds = {run.place.kind for run in runs}
+    assert kinds == {PlaceKind.FLAGS if is_shared else PlaceKind.YAML}

@@ -42,6 +42,7 @@ from flake8_gpu_training.runs.python_entry import (
 from flake8_gpu_training.runs.reach import Reach, start_of
 from flake8_gpu_training.runs.registers import unregistered
 from flake8_gpu_training.runs.samples import Samples
+from flake8_gpu_training.runs.shared_files import with_own_places
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
 from flake8_gpu_training.runs.templates import bound_to, each_file, names_configuration
@@ -154,7 +155,7 @@ class _Finder:
         if not runs:
             return ()
         primary = chosen or min(runs, key=self._order)
-        return tuple(self._with_data(run) for run in _primary_first(runs, primary))
+        return tuple(self._with_data(run) for run in with_own_places(_primary_first(runs, primary)))
 
     def _with_data(self, run: Run) -> Run:
         """``run`` with what is known of the place and the size of its data."""
