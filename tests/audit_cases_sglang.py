@@ -390,6 +390,9 @@ def _rlhf() -> Iterator[Case]:
     yield from of("pause-generation", NA, {})
     for more in ("--colocate", ""):
         yield Case("pause-generation", ON, "slime", slime(more), "pause_generation")
+    asynchronous = "verl.experimental.fully_async_policy.fully_async_main"
+    own = verl({})["run.sh"].replace("verl.trainer.main_ppo", asynchronous)
+    yield Case("pause-generation", ON, "verl", {"run.sh": own}, "pause_generation")
     apart = verl({})["run.sh"].replace("trainer.nnodes", f"{_APART}=False trainer.nnodes")
     yield Case("pause-generation", ON, "verl", {"run.sh": apart}, "pause_generation")
     yield Case("router", ON, "slime", slime(), "sglang_router")
@@ -653,6 +656,9 @@ def _attention() -> Iterator[Case]:
     math = "deepseek-ai/DeepSeek-Math-V2"
     yield from of(sparse, ON, {"tp_size": 8}, "DSA", model=math)
     yield from of(latent, NA, {"tp_size": 8}, model=math)
+    named, none = '"$HOME/models/Qwen3.5-35B-A3B"', '"$HOME/models"'
+    yield from of(latent, NA, {"tp_size": 8}, model=named, fronts="flags verl")
+    yield from of(latent, Status.UNKNOWN, {"tp_size": 8}, model=none, fronts="flags verl")
 
 
 def _drafts() -> Iterator[Case]:

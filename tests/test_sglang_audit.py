@@ -229,3 +229,23 @@ def test_a_release_that_is_not_known_lacks_nothing_for_certain(tmp_path: Path) -
     assert items["radix-cache"].status is ON  # by default in every release
     assert items["schedule-policy-lpm"].status is Status.UNKNOWN  # its default has changed
     assert items["piecewise-cuda-graph"].status is not NA
+
+
+HELPED = """\
+from sglang.utils import launch_server_cmd, wait_for_server
+
+process, port = {call}
+wait_for_server(f"http://localhost:{{port}}", process=process)
+"""
+_SERVED = """\
+python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B \\
+    --enable-lora
+    --lora-paths a=b/c"""
+
+
+def test_a_server_that_a_helper_starts_takes_all_lines_of_its_text(tmp_path: Path) -> None:
+    call = f'launch_server_cmd("""\n{_SERVED}\n""")'
+    item, _ = judged(tmp_path, Case("lora-serving", ON, "", {"a.py": HELPED.format(call=call)}))
+    assert item.status is Status.ENABLED
+    (tmp_path / "b").mkdir()
+    assert runs_of(tmp_path / "b", {"a.py": HELPED.format(call="start(text)")}) == ()

@@ -80,7 +80,7 @@ def engine_of(run: Run) -> Optional[Engine]:
         return _of_swift(run)
     if run.framework == "llamafactory":
         return _by_backend(run, "llamafactory", Mode.INTEGRATED)
-    if verl.trainer_of(run).startswith("main_ppo"):
+    if verl.trainer_of(run).startswith(("main_ppo", verl.FULLY_ASYNC)):
         return _of_verl(run)
     if _is_openrlhf(run):
         return _of_openrlhf(run)
@@ -89,10 +89,26 @@ def engine_of(run: Run) -> Optional[Engine]:
     return _within(run)
 
 
+_CHECKPOINT = re.compile(r".*/(?=[^/]*\d)([A-Za-z][\w.+-]*)/?[\"']?")
+"""A path that ends in a name with a number."""
+
+
+def _named_by_folder(run: Run, name: str) -> Run:
+    """The run with the model that the last folder of an otherwise unknown path names."""
+    setting = find(run, name)
+    if setting is None or not isinstance(setting.value, Unknown) or run.model.kind != "unknown":
+        return run
+    found = _CHECKPOINT.fullmatch(setting.value.reason)
+    model = model_of(found[1]) if found is not None else run.model
+    return run if model.kind == "unknown" else replace(run, model=model)
+
+
 def _own(run: Run, kind: Kind) -> Optional[Engine]:
     if _starts_none(run):
         return None
     run = _with_default_model(run, kind)
+    if kind is SGLANG:
+        run = _named_by_folder(run, "model_path")
     if is_router(run):
         return Engine(kind, run, Mode.ROUTER)
     call = run.place.call
@@ -298,6 +314,9 @@ def _of_verl(run: Run) -> Optional[Engine]:
         return None
     apart = find(run, "actor_rollout_ref.hybrid_engine", "rollout.nnodes")
     mode = Mode.RLHF_SERVER if apart is not None and apart.value is not True else None
+    if verl.trainer_of(run) == verl.FULLY_ASYNC:
+        mode = Mode.RLHF_SERVER
+    run = _named_by_folder(run, "actor_rollout_ref.model.path")
     return _of_host(run, name, "verl", mode or Mode.RLHF_COLOCATE, setting)
 
 

@@ -29,8 +29,11 @@ GROUPS = frozenset(
     ]
 )
 
+FULLY_ASYNC = "fully_async_main"
+"""The trainer whose engines sample on GPUs of their own while it trains."""
 _ENTRY = re.compile(
-    r"(?:.*[./])?verl[./]trainer[./](main_ppo\w*|fsdp_sft_trainer|sft_trainer\w*?)(?:\.py)?"
+    r"(?:.*[./])?verl[./](?:trainer[./](main_ppo\w*|fsdp_sft_trainer|sft_trainer\w*?)"
+    rf"|experimental[./]\w+[./]({FULLY_ASYNC}))(?:\.py)?"
 )
 _MODEL = "actor_rollout_ref.model"
 _ACTOR = "actor_rollout_ref.actor"
@@ -78,7 +81,7 @@ def trainer_of(run: Run) -> str:
     for word in run.command.words:
         found = _ENTRY.fullmatch(word.text)
         if found is not None:
-            return found.group(1)
+            return found.group(1) or found.group(2)
     return ""
 
 
@@ -212,9 +215,10 @@ _STOCK = frozenset(
     ppo_trainer ppo_megatron_trainer gsm8k_multiturn_grpo gsm8k_multiturn_grpo_w_interaction
     gsm8k_multiturn_megatron_grpo geo3k_multiturn_grpo geo3k_multiturn_megatron_grpo
     retool_multiturn_grpo search_multiturn_grpo search_multiturn_grpo_one_step_off
+    fully_async_ppo_trainer fully_async_ppo_megatron_trainer
     """.split()  # noqa: SIM905
 )
-"""Of verl/trainer/config and examples/sglang_multiturn/config."""
+"""Of verl/trainer/config, examples/sglang_multiturn/config and verl/experimental."""
 _STOCK_FOLDER = re.compile(
     r"(?:\./)?config/?|.*verl/trainer/config/?|.*examples/sglang_multiturn/config/?"
 )

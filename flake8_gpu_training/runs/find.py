@@ -503,7 +503,7 @@ def _python_files(project: Project) -> Iterator[PythonFile]:
 # What a file must hold to train, to serve, or to start a command that does.
 _STARTING = re.compile(
     rb"backward\s*\(|Trainer\b|TrainingArguments|[a-z]Config\s*\(|\bLLM\s*\(|Engine(?:Args)?\s*\("
-    rb"|ServerArgs|Runtime\s*\(|run_exp|_main\s*\(|deepspeed\.initialize|subprocess|os\.system"
+    rb"|ServerArgs|Runtime\s*\(|run_exp|launch_server_cmd|_main\s*\(|deepspeed\.initialize|subprocess|os\.system"
     rb"|\"[ \\t]*[!%]|^[ \t]*[!%]",
     re.MULTILINE,
 )

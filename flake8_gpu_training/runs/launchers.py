@@ -195,6 +195,7 @@ _SELF_STARTING = frozenset({"vllm", "sglang", "vllm-router", "sglang-router", "f
 _OPENRLHF = re.compile(r"openrlhf\.cli\.train_ppo(?:_ray)?")
 _VERL_SCRIPT = re.compile(
     r"(?:.*/)?verl/trainer/(?:fsdp_sft_trainer|sft_trainer(?:_ray)?|main_ppo(?:_sync)?|main_eval)"
+    r"|(?:.*/)?verl/experimental/\w+/fully_async_main"
 )
 
 

@@ -12,6 +12,8 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Call, Command, Location, Unknown, known
 
 _STARTERS = re.compile(r"subprocess\.(?:run|Popen|call|check_call|check_output)|os\.system")
+_OF_SGLANG = re.compile(r"(?:[\w.]+\.)?(?:launch_server_cmd|execute_shell_command)")
+"""Of ``sglang.utils``: they cut one command into words at whitespace."""
 _TRACE = re.compile(
     r"torchrun|torch\.distributed|accelerate|deepspeed|swift|megatron|llamafactory|ff-train|vllm"
     r"|sglang|trl|\.py\b"
@@ -27,9 +29,11 @@ def started_by(calls: Iterable[Call]) -> Iterator[Command]:
     for call in calls:
         if _STARTERS.fullmatch(call.name):
             yield from _started(call)
+        elif _OF_SGLANG.fullmatch(call.name):
+            yield from _started(call, cuts=True)
 
 
-def _started(call: Call) -> tuple[Command, ...]:
+def _started(call: Call, cuts: bool = False) -> tuple[Command, ...]:
     argument = call.positional[0] if call.positional else call.keywords.get("args")
     if argument is None:
         return ()
@@ -40,6 +44,8 @@ def _started(call: Call) -> tuple[Command, ...]:
         text = _line(argument.text) or _line(text.reason)
     if not isinstance(text, str) or not _TRACE.search(text):
         return ()
+    if cuts:
+        text = " ".join(text.replace("\\", " ").split())
     from flake8_gpu_training.sources.shell import read_command_line
 
     return tuple(_moved(c, call.location) for c in read_command_line(text, call.location.path))
