@@ -247,3 +247,24 @@ def test_a_ray_job_shares_gpus_by_colocate_groups_alone(tmp_path: Path) -> None:
     assert apart["sleep-level"].current.en == "vLLM has GPUs of its own"
     shared = {"job.yaml": f"{body}colocate_groups: [[train, rollout]]\n", **pin("4.6.0")}
     assert items(tmp_path / "shared", launch, shared)["sleep-level"].status is Status.ENABLED
+
+
+def test_what_is_no_megatron_run_has_no_fp8(tmp_path: Path) -> None:
+    for name, launch, status in (
+        ("sft", "swift sft --model a/mine --dataset a.jsonl", Status.NOT_APPLICABLE),
+        ("megatron", "megatron sft --model a/mine --dataset a.jsonl", Status.DISABLED),
+    ):
+        assert items(tmp_path / name, launch, pin("4.6.0"))["fp8-training"].status is status
+
+
+def test_a_file_of_arguments_is_named_by_its_command(tmp_path: Path) -> None:
+    body = (
+        '{"model": "Qwen/Qwen3-8B", "tuner_type": "lora", "dataset": ["a.jsonl"], "lora_rank": 8}'
+    )
+    for name, expected in (("sft", "sft"), ("mine", None)):
+        found = [
+            run
+            for run in runs_of(tmp_path / name, {f"{name}.json": body})
+            if run.framework == "swift"
+        ]
+        assert [run.value("algorithm") for run in found] == [expected] * len(found)

@@ -124,7 +124,8 @@ def _compile_obstacle(run: Run) -> Optional[Text]:
         return Text("PEFT/量化会打断计算图", "adapters and quantization break the graph")
     if run.value("rollout_engine") in ("vllm", "sglang"):
         return Text("训练与推理引擎共卡", "the rollout engine shares the GPU")
-    if is_language_model(run) or pads_each_batch(run):
+    has_text = is_language_model(run) or run.model.kind in ("embedding", "audio")
+    if has_text or pads_each_batch(run):
         return Text("变长样本会反复触发编译", "samples of varying length compile again and again")
     if run.model.kind not in ("vision", "encoder", "image", "video") and not builds_vision(run):
         return Text("模型未知，收益无法判断", "the model is not known")

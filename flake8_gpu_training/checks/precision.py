@@ -427,6 +427,10 @@ def _fp8(run: Run) -> Judgement:
         return imported(found)
     if run.framework == "llamafactory" and not setting.known:
         return cannot_tell(setting)
+    if run.framework == "swift" and run.value("megatron") is not True:
+        return cannot_apply(
+            Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8")
+        )
     if not setting.known and "fp8" not in getattr(setting.value, "candidates", ("fp8",)):
         return off(Text("未用 FP8", "FP8 is off"))
     if not setting.known:
@@ -440,10 +444,6 @@ def _fp8(run: Run) -> Judgement:
             parameters=_FP8_OF_SWIFT if run.framework == "swift" else {"fp8_format": "hybrid"},
         )
         return with_edits(answer)  # whether the loss converges has to be tested
-    if run.framework == "swift" and run.value("megatron") is not True:
-        return cannot_apply(
-            Text("FP8 训练只由 megatron sft 提供", "megatron sft alone trains in FP8")
-        )
     return off(
         Text(
             "未用 FP8；需要 Hopper 或更新的 GPU 并验证收敛",

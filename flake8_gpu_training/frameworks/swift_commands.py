@@ -47,7 +47,15 @@ def subcommand(run: Run) -> str:
         stem = word.rpartition("/")[2].rpartition(".")[0] or word
         if stem in _COMMANDS:
             return stem
-    return _of_class(run)
+    return _of_class(run) or _of_file(run)
+
+
+def _of_file(run: Run) -> str:
+    """The command that a file of arguments is named by: ``sft.json``."""
+    if run.command is not None or run.place.kind not in (PlaceKind.YAML, PlaceKind.JSON):
+        return ""
+    stem = run.place.location.path.rpartition("/")[2].rpartition(".")[0]
+    return stem if stem in ("sft", "pt", "rlhf") else ""
 
 
 # What a program gives to sft_main, pt_main and rlhf_main (swift/arguments of 4.6.0); ms-swift 3

@@ -96,6 +96,8 @@ def algorithm(run: Run) -> dict[str, Setting]:
     """What the run optimizes, and what generates its completions."""
     call = run.place.call
     command = subcommand(run) or (_TRAINS.get(call.method, "") if call is not None else "")
+    if not command and _is_of_trainer(run):
+        command = "sft"
     found: dict[str, Setting] = {}
     written = find(run, "rlhf_type")
     if command in ("sft", "pt"):
@@ -111,6 +113,15 @@ def algorithm(run: Run) -> dict[str, Setting]:
     if value in ("grpo", "gkd"):
         found.update(_rollout(run, default=is_megatron(run)))
     return found
+
+
+def _is_of_trainer(run: Run) -> bool:
+    """Whether a program gives ms-swift's Seq2SeqTrainer its arguments, and trains with no other."""
+    call = run.place.call
+    if call is None or call.method != "Seq2SeqTrainingArguments":
+        return False
+    trainers = {c.method for file in run.python for c in file.calls if c.method.endswith("Trainer")}
+    return trainers == {"Seq2SeqTrainer"}
 
 
 def _rollout(run: Run, default: bool) -> dict[str, Setting]:
