@@ -18,7 +18,7 @@ from flake8_gpu_training.runs.model import Model
 # What a name says about the kind of model; the first match wins.
 _KINDS: tuple[tuple[str, str], ...] = (
     (r"embed|rerank|\bbge\b|\bgte\b|\be5-", "embedding"),
-    (r"whisper|wav2vec|hubert|cosyvoice|\btts\b|qwen\d*-audio|qwen2-audio", "audio"),
+    (r"whisper|voxtral|wav2vec|hubert|cosyvoice|\btts\b|qwen\d*-audio|qwen2-audio", "audio"),
     (
         r"\bwan\d|wan-?2|cogvideo|hunyuanvideo|hunyuan-video|\bltx\b|ltx-|mochi|open-?sora|t2v|i2v"
         r"|minimax-h\d|\bmova-|longlive|lingbot-|joyai-echo",
@@ -34,7 +34,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
         r"|pixtral|molmo|paligemma|idefics|smolvlm|ovis|cogvlm|kimi-vl|emu3|qwen3\.[56]|gemma-3-(4|12|27)b"
         r"|gemma-3n|gemma-4|llama-?4|mllama|moss-vl|qvq|kimi-k2\.[5-9]"
         r"|kimi-k3|minimax-m3|ministral-3|mistral-(?:large-3|medium-3\.5)|intern-s1|step-?3\.7"
-        r"|\bglyph\b",
+        r"|\bglyph\b|moondream|vlm2vec",
         "MLLM",
     ),
     (
@@ -57,7 +57,7 @@ _ACTIVE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)b-a(\d+(?:\.\d+)?)b(?![a-z0-
 # Llama 4 and OLMoE name what works on a token first: 17B-16E, 1B-7B.
 # Families of mixtures whose names tell no number of experts (vllm-project/recipes).
 _EXPERTS = re.compile(
-    r"deepseek-(?:v\d|r1(?!.*distill)|moe|coder-v2|vl2)|glm-5|glm-4\.[567](?!v-flash)|mistral-large-3"
+    r"deepseek-(?:v\d|r1(?!.*distill)|moe|coder-v2|vl2|ocr)|glm-5|glm-4\.[567](?!v-flash)|mistral-large-3"
     r"|hunyuan-a\d+b|minimax-m\d|mimo-v2|(?:ring|ling)-(?:\d|mini|flash|lite|plus)|llada2|laguna-|\bhy3\b|kimi-k3"
     r"|trinity-(?:large|mini|nano)|intern-s1(?!-mini)|step-?3\.\d|kimi-k2|gpt-oss|qwen3-next"
 )

@@ -232,6 +232,7 @@ _ROLLOUT = (
         ("multimodal-limits", NA, "text only"),
         ("kv-cache-dtype", NA, "no parameter to hand kv_cache_dtype on"),
         ("swap-space", NA, "swaps nothing"),
+        ("dynamic-lora", NA, "all weights are trained"),
     ],
 )
 def test_openrlhf_hands_on_what_it_has_parameters_for(
@@ -240,6 +241,19 @@ def test_openrlhf_hands_on_what_it_has_parameters_for(
     found, _ = judged(tmp_path, Case(item, status, "flags", {"train.sh": _ROLLOUT}))
     assert found.status is status
     assert said in found.current.en
+
+
+@pytest.mark.parametrize(("limit", "status"), [("0", OFF), ("4", ON)])
+def test_no_images_a_prompt_is_no_limit_of_openrlhf(
+    tmp_path: Path, limit: str, status: Status
+) -> None:
+    script = (
+        "python3 -m openrlhf.cli.train_ppo_ray --vllm.num_engines 4 "
+        "--actor.model_name_or_path Qwen/Qwen2.5-VL-7B-Instruct "
+        f"--data.max_images_per_prompt {limit}\n"
+    )
+    found, _ = judged(tmp_path, Case("multimodal-limits", status, "flags", {"train.sh": script}))
+    assert found.status is status
 
 
 def test_the_lengths_of_older_openrlhf_are_added_up(tmp_path: Path) -> None:
@@ -312,3 +326,35 @@ def test_a_variable_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
     files = {"requirements.txt": "vllm==0.19.1\n", "serve.sh": "VLLM_USE_V1=1 vllm serve a/b-7b\n"}
     found, _ = judged(tmp_path, Case("v1-engine", ON, "flags", files))
     assert [one.text for one in found.evidence] == ["vLLM 0.19.1: V1"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "status"),
+    [
+        ("--enforce-eager --no-enforce-eager", ON),
+        ("--no-enforce-eager --enforce-eager", ADVISED),
+    ],
+)
+def test_of_a_flag_and_its_negation_the_later_one_holds(
+    tmp_path: Path, flags: str, status: Status
+) -> None:
+    files = {"serve.sh": f"vllm serve Qwen/Qwen3-8B {flags}\n"}
+    found, _ = judged(tmp_path, Case("cuda-graph", status, "flags", files))
+    assert found.status is status
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("${HOME}/models/Qwen3-32B", NA),
+        ("${HOME}/models/Qwen3-30B-A3B", OFF),
+        ("${HOME}/models/best", Status.UNKNOWN),
+    ],
+)
+def test_the_end_of_a_path_names_the_model(tmp_path: Path, path: str, status: Status) -> None:
+    script = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.name=vllm "
+        f"actor_rollout_ref.model.path={path}\n"
+    )
+    found, _ = judged(tmp_path, Case("expert-parallel", status, "flags", {"train.sh": script}))
+    assert found.status is status

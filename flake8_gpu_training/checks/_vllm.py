@@ -71,9 +71,15 @@ def compilation(engine: Engine, *names: str) -> Optional[Setting]:
     whole = engine.written("compilation_config")
     if whole is None or known(whole.value):
         return None
-    if engine.object(whole, "compilation_config") is not None:
+    if engine.object(whole, "compilation_config") is not None or _says_none(whole.value, names):
         return None
     return Setting(names[0], whole.value, whole.location, whole.origin, whole.note)
+
+
+def _says_none(value: Any, names: tuple[str, ...]) -> bool:
+    """Whether what a branch would set has none of the entries."""
+    told = value.candidates if value.reason == "set in a branch" else ()
+    return bool(told) and all(isinstance(one, dict) and not set(names) & set(one) for one in told)
 
 
 def eager(engine: Engine) -> Setting:

@@ -181,7 +181,7 @@ def _cache_type(engine: Engine) -> Judgement:
 _SWAPLESS = (
     ("swap", Text("V1 引擎抢占时重算，没有交换空间", "V1 computes again: it swaps nothing")),
 )
-_OFFLOADERS = ("offloading", "lmcache", "mooncake", "flexkv", "hf3fs", "sharedstorage")
+_OFFLOADERS = ("offloading", "lmcache", "mooncakestore", "flexkv", "hf3fs", "sharedstorage")
 
 
 def _offloaded(engine: Engine) -> Judgement:

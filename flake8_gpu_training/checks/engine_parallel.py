@@ -181,6 +181,13 @@ def _copies(engine: Engine) -> Judgement:
                 source=_DATA,
             ),
         )
+    if engine.host is not None and engine.host.id == "verl":
+        return off(
+            Text(
+                "可选：verl 已为每组张量并行的 GPU 启动一份引擎",
+                "optional: verl starts an engine for each tensor-parallel group of GPUs by itself",
+            )
+        )
     return off(
         Text("可选：吞吐优先时增加副本", "optional: copies of the model, where throughput counts")
     )

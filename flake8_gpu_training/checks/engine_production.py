@@ -131,7 +131,7 @@ def _media(engine: Engine) -> Judgement:
     setting = engine.written("limit_mm_per_prompt") or engine.entry(
         "limit_mm_per_prompt", "image", "video", "audio"
     )
-    if setting is not None:
+    if setting is not None and setting.value not in (0, None):  # 0: OpenRLHF limits nothing
         return on(setting)
     if engine.run.model.kind == "audio":
         return off(

@@ -123,8 +123,7 @@ def _method(engine: Engine) -> Judgement:
 
 
 _ACTORS = Text(
-    "权重来自训练中的 16 位模型，每步同步",
-    "the weights are those of the trained model in 16 bits, handed over in each step",
+    "采样使用训练中的 16 位模型", "it samples with the model that is trained, in 16 bits"
 )
 _LOADED = tuple((kind, _ACTORS) for kind in ("awq", "gptq", "bitsandbytes", "gguf"))
 

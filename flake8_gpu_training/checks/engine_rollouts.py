@@ -93,7 +93,7 @@ def _place(engine: Engine) -> Judgement:
 
 @of_sampling
 def _adapters(engine: Engine) -> Judgement:
-    if engine.run.value("tuning") == "full":
+    if engine.run.value("tuning") == "full" or _trains_all(engine):
         return cannot_apply(Text("全参训练", "all weights are trained"))
     found = _live_adapters(engine)
     if found is not None:
@@ -109,6 +109,14 @@ def _adapters(engine: Engine) -> Judgement:
             "optional: of LoRA only the adapters are handed over",
         )
     )
+
+
+def _trains_all(engine: Engine) -> bool:
+    """Whether OpenRLHF is asked for no adapters (its lora_rank is 0 by default)."""
+    if engine.host is None or engine.host.id != "openrlhf" or engine.is_open:
+        return False
+    rank = find(engine.run, "ds.lora.rank", "lora_rank")
+    return rank is None or amount(rank) == 0
 
 
 def _live_adapters(engine: Engine) -> Optional[Setting]:

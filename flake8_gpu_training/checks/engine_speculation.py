@@ -149,6 +149,8 @@ def _advise(engine: Engine, config: dict[str, Any], variant: str, what: str) -> 
 
 def _draft_size(engine: Engine) -> Judgement:
     found = speculation(engine)
+    if found is not None and found[0].value in _PROPOSES_NOTHING:
+        return cannot_apply(Text("未使用推测解码", "nothing is speculated"))
     if found is None and engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if found is None:

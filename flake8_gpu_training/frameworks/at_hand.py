@@ -63,11 +63,14 @@ def at_hand(run: Run, distribution: str, wanted: str = "") -> Optional[AtHand]:
 
 
 def built(run: Run, distribution: str) -> Optional[AtHand]:
-    """The release that a build of the distribution's own repository is next to: the newest within
-    the bounds that the project states."""
-    table = table_of(distribution)
-    if table is None:
+    """The release that a build of the distribution's own repository is next to: the one that is
+    named, else the newest within the bounds that the project states."""
+    table, named = table_of(distribution), parsed(run.versions.get(distribution, ""))
+    if table is None or named < parsed(table.versions[0]):
         return None
+    if named != NEWEST and table.covers(run.versions[distribution]):
+        release = table.release(run.versions[distribution])
+        return AtHand(table, run.versions[distribution], (release,), True, (release,))
     bounds = tuple(one for one in run.limits.get(distribution, ()) if "<" in one) or ("",)
     chosen = _chosen(distribution, "", bounds, ())
     if not chosen:

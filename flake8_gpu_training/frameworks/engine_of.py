@@ -106,9 +106,8 @@ def _named_by_folder(run: Run, name: str) -> Run:
 def _own(run: Run, kind: Kind) -> Optional[Engine]:
     if _starts_none(run):
         return None
+    run = _named_by_folder(run, "model_path" if kind is SGLANG else "model")
     run = _with_default_model(run, kind)
-    if kind is SGLANG:
-        run = _named_by_folder(run, "model_path")
     if is_router(run):
         return Engine(kind, run, Mode.ROUTER)
     call = run.place.call

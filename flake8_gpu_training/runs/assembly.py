@@ -1311,10 +1311,20 @@ def _takes_pairs(framework: str, words: Sequence[Word]) -> bool:
 
 
 def _add_meanings(flags: dict[str, Setting]) -> None:
-    """``--no-enable-x`` is ``enable_x`` false."""
+    """``--no-enable-x`` is ``enable_x`` false; of both the later one holds."""
     for name in [name for name in flags if name.startswith("no_")]:
-        if flags[name].value is True:
-            flags.setdefault(
-                name[3:],
-                dataclasses.replace(renamed(flags[name], name[3:]), value=False, note=f"--{name}"),
+        if flags[name].value is not True:
+            continue
+        other = flags.get(name[3:])
+        if other is None or _is_before(other, flags[name]):
+            flags[name[3:]] = dataclasses.replace(
+                renamed(flags[name], name[3:]), value=False, note=f"--{name}"
             )
+
+
+def _is_before(one: Setting, other: Setting) -> bool:
+    """Whether one flag of a command stands before another."""
+    here, there = one.location, other.location
+    if here is None or there is None or here.path != there.path:
+        return False
+    return (here.line, here.column) < (there.line, there.column)
