@@ -13,7 +13,7 @@ import yaml
 from flake8_gpu_training.checks.compute import has_liger, pads_each_batch
 from flake8_gpu_training.checks.llamafactory_options import not_for_model
 from flake8_gpu_training.checks.packing import packs
-from flake8_gpu_training.facts import known
+from flake8_gpu_training.facts import Unknown, known
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -78,6 +78,7 @@ def with_values(run: Run, text: Text, alike: Alike) -> tuple[Text, Text]:
         else:
             changed.append(f"`{name}` {_number(own)} → {found['value']}")
     changed += _of_states(run, text.en)
+    changed += _of_others(run, text.en)
     return text, _changes(changed)
 
 
@@ -114,6 +115,53 @@ def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return " × ".join(map(str, value))
     return _number(value) if isinstance(value, float) else str(value)
+
+
+def _of_others(run: Run, text: str) -> Iterator[str]:
+    """What else the run's own words set, and the file sets otherwise or leaves out."""
+    written = {match["name"]: match["value"].strip("\"'") for match in _LINE.finditer(text)}
+    if not written:
+        return
+    for name, own in run.settings.items():
+        if name in _TOLD or not own.explicit or isinstance(own.value, (Mapping, Unknown)):
+            continue
+        value = written.get(name)
+        if value is None and name in _SPEEDS and own.value not in (None, False, "no", "none"):
+            yield f"`{name}` {_plain(own.value)} → —"
+        elif value is not None and not _is_same(value, own.value):
+            yield f"`{name}` {_plain(own.value)} → {value}"
+
+
+def _is_same(written: str, own: Any) -> bool:
+    """Whether a file's word is the run's value."""
+    told = yaml.safe_load(written)
+    if isinstance(own, bool) or isinstance(told, bool):
+        return str(told).lower() == str(own).lower()
+    try:
+        return float(written) == float(own)
+    except (TypeError, ValueError):
+        return written == _plain(own)
+
+
+# A setting of a YAML file, or of TrainingArguments in a program.
+_LINE = re.compile(
+    r"(?m)^(?: {4})?(?P<name>[a-z]\w*)(?:: |=)(?P<value>[^\s#,\[{(]+)(?=,?[ \t]*(?:#.*)?$)"
+)
+_TOLD = frozenset(
+    (
+        *_NAMES,
+        *("model", "model_name_or_path", "dataset", "dataset_dir", "val_dataset", "output_dir"),
+        *("template", "stage", "do_train", "run_name", "optim", "pure_bf16", "overwrite_cache"),
+    )
+)
+"""Told apart from the others, or no matter of speed and memory."""
+_SPEEDS = frozenset(
+    """
+    deepspeed fsdp gradient_checkpointing save_steps eval_steps eval_strategy packing padding_free
+    torch_compile quantization_bit quant_bits load_in_4bit sequence_parallel_size
+    """.split()  # noqa: SIM905
+)
+"""Settings that decide speed and memory, which a file that lacks them sets back."""
 
 
 def _of_states(run: Run, text: str) -> Iterator[str]:

@@ -605,3 +605,23 @@ def test_the_training_of_an_embedding_fills_no_template_for_text() -> None:
         assert "Embedding" not in text
         assert "pairs.jsonl" not in text
         assert not found.fits
+
+
+def test_a_template_lists_what_else_it_sets_otherwise() -> None:
+    given = {
+        "gradient_checkpointing": False,
+        "deepspeed": "ds.json",
+        "save_steps": 20,
+        "dataloader_num_workers": 4,  # the template's own
+        "torch_dtype": "bfloat16",
+        "padding_free": False,  # off, as where nothing says so
+        "dataset": "a.jsonl",
+    }
+    run = run_of(tuning="lora", lora_rank=8, max_length=2048, micro_batch_size=2)
+    run = replace(run, settings={name: Setting(name, v, AT) for name, v in given.items()})
+    by_title = {s.title.en: s for s in scenarios(run, "swift")}
+    near = next(s for title, s in by_title.items() if title.startswith("LoRA of a 7.6B model on"))
+    assert near.changes.en == (
+        "Other than in this run: `gradient_checkpointing` False → true, `deepspeed` ds.json → —, "
+        "`save_steps` 20 → 500."
+    )
