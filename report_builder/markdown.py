@@ -25,6 +25,7 @@ from flake8_gpu_training.verdicts import Diagnostic
 from report_builder import capacity, diffusion
 from report_builder.audits import AUDITS, audit_of
 from report_builder.bottleneck import NAMES
+from report_builder.code_comments import in_chinese
 from report_builder.launched import is_absent
 from report_builder.marks import cell, code, fence, number, percent
 from report_builder.notes import chinese_note
@@ -171,10 +172,10 @@ def audit_ids(report: Report) -> tuple[str, ...]:
     return tuple(audit.id for audit in AUDITS if audit.id in wanted)
 
 
-def change_fence(change: Change) -> str:
-    """A change as a fenced block in its own language."""
+def change_fence(change: Change, lang: str) -> str:
+    """A change as a fenced block in its own language, its comments in that of the report."""
     text = nested_yaml(change.text) if change.language == "yaml" else change.text
-    return fence(text, change.language)
+    return fence(in_chinese(text) if lang == "zh" else text, change.language)
 
 
 def _by_code(audit: Optional[ScoredAudit]) -> list[ScoredItem]:
@@ -220,7 +221,7 @@ class _View(RunWords):
             "cell": cell,
             "code": code,
             "fence": fence,
-            "change_fence": change_fence,
+            "change_fence": lambda change: change_fence(change, self.lang),
             "own_patch": self.own_patch,
             "runs_of": self.runs_of,
             "codes_of": self.codes_of,
