@@ -514,3 +514,18 @@ def test_whose_transformer_a_forks_adapter_takes(
 def test_noisy_steps_had_another_name_at_first(tmp_path: Path) -> None:
     settings = {"scheduler.train_steps": [1, 2, 3]}
     assert of_checkout(tmp_path, settings)["sde-steps"].status is ON
+
+
+@pytest.mark.parametrize(("modules", "status"), [("all", Status.RECOMMENDED), ("default", OFF)])
+def test_a_copy_is_of_what_is_trained(modules: str, status: Status, tmp_path: Path) -> None:
+    settings = {**FULL, "model.target_modules": modules}
+    run = run_of(tmp_path, by_yaml(Case("", ON, settings, zero(2))))
+    assert items_of(judge(run, all_checks()))["ema-device-cpu"].status is status
+
+
+@pytest.mark.parametrize(("stage", "status"), [(2, OFF), (3, ON)])
+def test_accelerates_plugin_leaves_the_overlap_to_deepspeed(
+    stage: int, status: Status, tmp_path: Path
+) -> None:
+    items = general_of(run_of(tmp_path, by_yaml(Case("", ON, {}, zero(stage)))))
+    assert items["comm-overlap"].status is status

@@ -128,6 +128,15 @@ def overlap(run: Run) -> Judgement:
                 "ZeRO-1 ignores overlap_comm before DeepSpeed 0.13",
             )
         )
+    if run.deepspeed is None and setting.note.endswith("unless deepspeed_config_file sets it"):
+        return off(
+            Text(
+                "可选：Accelerate 的 deepspeed_config 不设 overlap_comm，ZeRO-3 以下默认关闭；"
+                "可改用 deepspeed_config_file 开启",
+                "optional: Accelerate's deepspeed_config leaves overlap_comm off below ZeRO-3; a "
+                "deepspeed_config_file can turn it on",
+            )
+        )
     if run.deepspeed is None:
         return off(
             Text(

@@ -19,6 +19,7 @@ from flake8_gpu_training.checks._flow import (
     is_own_trainer,
     item,
     makes_video,
+    model_type,
     needs,
     of_flow,
     option,
@@ -135,6 +136,8 @@ def _samples(run: Run) -> Judgement:
 
 
 _SHARE = 0.2  # of a GPU's memory, from which a copy of the weights is worth moving
+# What ``target_modules: default`` trains of a transformer (models/…, default_target_modules).
+_TRAINED = {"flux1": 0.45, "qwen-image": 0.67, "sd3-5": 0.22}
 
 
 def _copy_gib(run: Run) -> Optional[float]:
@@ -145,10 +148,12 @@ def _copy_gib(run: Run) -> Optional[float]:
         return None
     full = option(run, "model.master_weight_dtype", "bfloat16")
     size = 4 if full.known and dtype(str(full.value)) == "fp32" else 2
-    return run.model.parameters * size / GIB
+    trained = option(run, "model.target_modules", "all").value
+    part = _TRAINED.get(model_type(run), 1.0) if trained == "default" else 1.0
+    return run.model.parameters * part * size / GIB
 
 
-def _moved(run: Run, name: str, what: Text) -> Judgement:
+def _moved(run: Run, name: str, what: Text, plural: bool = False) -> Judgement:
     """A device where a copy of the weights waits, which may be the CPU."""
     setting = option(run, name, "cuda")
     if not setting.known:
@@ -157,8 +162,9 @@ def _moved(run: Run, name: str, what: Text) -> Judgement:
         return on(setting)
     copy, memory = _copy_gib(run), memory_gib(run) or ASSUMED_MEMORY_GIB
     if copy is None or copy < _SHARE * memory:
+        verb = "take" if plural else "takes"
         return off(
-            Text(f"{what.zh}放在 GPU，占用不多", f"{what.en} on the GPU takes little"), setting
+            Text(f"{what.zh}放在 GPU，占用不多", f"{what.en} on the GPU {verb} little"), setting
         )
     return advise(
         run,
@@ -207,6 +213,9 @@ def _reference_device(run: Run) -> Judgement:
         return cannot_apply(
             Text("没有参考模型权重（LoRA 关闭适配器即可）", "no weights of a reference are kept")
         )
+    if algorithm(run) == "crd" and is_lora(run):  # the adapters of old, and of sampling
+        what = Text("CRD 的适配器快照", "the snapshots of the adapters")
+        return _moved(run, "train.ref_param_device", what, plural=True)
     return _moved(run, "train.ref_param_device", Text("参考模型", "the reference"))
 
 

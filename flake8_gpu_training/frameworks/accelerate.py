@@ -146,6 +146,10 @@ def _deepspeed(found: dict[str, Setting], settings: Mapping[str, Setting]) -> No
         found["zero_stage"] = practice("zero_stage", stage.value, stage)
     elif str(stage.value) in ("0", "1", "2", "3"):
         found["zero_stage"] = practice("zero_stage", int(stage.value), stage)
+    level = found["zero_stage"].value if "zero_stage" in found else None
+    if isinstance(level, int):  # the plugin says nothing of it: DeepSpeed's own default
+        note = "overlap_comm is on at stage 3 and off below unless deepspeed_config_file sets it"
+        found["overlap_comm"] = Setting("overlap_comm", level == 3, None, Origin.DEFAULT, note)
     for name, parameter in (
         ("offload_optimizer", "offload_optimizer_device"),
         ("offload_param", "offload_param_device"),
