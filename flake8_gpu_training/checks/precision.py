@@ -40,7 +40,7 @@ from flake8_gpu_training.checks._scale import (
     tunes_all,
 )
 from flake8_gpu_training.checks.base import Check, Edit, Example, Impact, Item, Judgement, Priority
-from flake8_gpu_training.facts import Setting, Unknown
+from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.hub_models import CHECKPOINT_DECIDES, dtype_asked
 from flake8_gpu_training.frameworks.megatron import is_recent
@@ -328,7 +328,7 @@ _DECORATED = Text("autocast 装饰的函数未必参与训练", "what autocast d
 def _called_precision(run: Run) -> Optional[Judgement]:
     """Mixed precision that the program turns on by itself."""
     for call in calls(run, "torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast"):
-        if call.scope.rpartition(".")[2] in _SAMPLES:
+        if call.scope.rpartition(".")[2] in _SAMPLES or _follows_flag(run, call):
             continue
         if call.is_decorator and run.framework == "hf_trainer":
             return cannot_tell(_DECORATED)
@@ -340,6 +340,15 @@ def _called_precision(run: Run) -> Optional[Judgement]:
                 if _mentions(call.keywords.get(name), word):
                     return seen(call, variant)
     return None
+
+
+def _follows_flag(run: Run, call: Call) -> bool:
+    """Whether a script of VideoX-Fun takes the type that ``--mixed_precision`` stands for, which
+    may be no half."""
+    given = call.keywords.get("dtype")
+    if run.framework != "videox_fun" or given is None:
+        return False
+    return not known(given.value) or "float32" in str(given.value)
 
 
 def _mentions(argument: Any, word: str) -> bool:
