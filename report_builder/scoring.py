@@ -158,8 +158,11 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
     judgement = verdict.judgement
     status = _status(item, judgement)
     excluded = judgement.excludes(item.variant) if status in _OPEN else None
+    idle = judgement.idles(item.variant) if status is Status.UNKNOWN else None
     if excluded is not None:
         status = Status.NOT_APPLICABLE
+    elif idle is not None:
+        status = Status.DISABLED
     if item.fault:
         status = Status.RECOMMENDED
     share = {Status.ENABLED: 1.0, Status.PARTIAL: judgement.share}.get(status, 0.0)
@@ -177,6 +180,7 @@ def _score_item(verdict: Verdict, item: Item) -> ScoredItem:
         f"{item.category}/{item.group}" if item.group else "",
         judgement.evidence if status is judgement.status else (),
         excluded
+        or idle
         or _own_words(item, judgement, status)
         or (judgement.current if told else _instead(item, judgement, status)),
         judgement.action if advised else Text("", ""),

@@ -258,7 +258,7 @@ def test_sizes_of_megatron_in_a_recipe_alone(tmp_path: Path) -> None:
     ("name", "items"),
     [
         ("finetuning_type", ("lora", "dora", "loraplus", "pissa", "fsdp-qlora", "llama-pro")),
-        ("stage", ("neftune", "dft-loss", "asft-loss", "mask-history", "train-on-prompt-off")),
+        ("stage", ("dft-loss", "eaft-loss", "asft-loss", "mask-history", "train-on-prompt-off")),
     ],
 )
 def test_what_a_value_that_is_not_known_decides_is_not_known(
@@ -313,7 +313,7 @@ def said_of(root: Path, files: Mapping[str, str]) -> dict[str, tuple[Status, str
     }
 
 
-SHARDING = ("zero2", "zero3", "fsdp", "zero3-offload", "fsdp-offload")
+SHARDING = ("zero2", "zero3", "fsdp", "zero3-offload")
 
 
 @pytest.mark.parametrize(
@@ -334,6 +334,28 @@ def test_sharding_of_a_run_whose_gpus_are_not_counted(
     found = said_of(tmp_path, files)
     assert {found[name][0] for name in SHARDING} == {status}
     assert all(words in found[name][1] for name in SHARDING)
+
+
+def test_what_is_never_advised_is_off_whatever_the_number_of_gpus(tmp_path: Path) -> None:
+    body = recipe(settings_of(Case("", ON, FULL)))
+    found = said_of(tmp_path, {"sft.yaml": body, "train.sh": "llamafactory-cli train sft.yaml\n"})
+    assert found["fsdp-offload"] == found["megatron-core"] == (OFF, "off; optional")
+
+
+def test_experts_in_the_hosts_memory_are_not_split(tmp_path: Path) -> None:
+    settings = {"model_name_or_path": "deepseek-ai/DeepSeek-V3", "use_kt": True}
+    body = recipe(settings_of(Case("", ON, settings)))
+    found = said_of(tmp_path, {"sft.yaml": body, "train.sh": "llamafactory-cli train sft.yaml\n"})
+    assert found["zero3"][0] is found["zero3-offload"][0] is found["pissa"][0] is NA
+    assert found["zero2"][0] is found["fsdp"][0] is OFF
+    assert "host's memory" in found["fsdp"][1]
+
+
+def test_starts_of_adapters_are_offered_as_far_as_they_go(tmp_path: Path) -> None:
+    found = said_of(tmp_path, by_recipe(Case("", ON, {"quantization_bit": 4})))
+    assert "LoftQ by scripts" in found["loftq"][1]
+    assert "PiSSA" not in found["loftq"][1]
+    assert "scripts/pissa_init.py" in found["pissa"][1]
 
 
 def test_no_item_that_is_off_is_without_a_word(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from flake8_gpu_training.checks._judging import (
@@ -40,7 +41,7 @@ _WHOLE_HEADS = Text(
     "按完整的注意力头分块，不适用于适配器", "its blocks are whole attention heads: no adapters"
 )
 _NOT_DEEPSPEED = Text("DeepSpeed 不支持", "not with DeepSpeed")
-_ZERO3_ALONE = Text("多卡时只支持 ZeRO-3", "on several GPUs with ZeRO-3 only")
+_ZERO3_ALONE = Text("分布式启动时只支持 ZeRO-3", "launched by torchrun, with ZeRO-3 only")
 # train/trainer_utils.py, _create_muon_optimizer (0.9.4, 0.9.5): param.ndim == 2.
 _NO_MATRICES = Text(
     "ZeRO-3 切分后的权重不是矩阵，会全部交给 AdamW",
@@ -113,7 +114,11 @@ def _refused(run: Run, name: str) -> Optional[Text]:
 
 
 def _is_split_over_ranks(run: Run) -> bool:
-    """Whether several processes train, as their number or FSDP tells."""
+    """Whether torchrun or its kin starts the processes, be it one (ParallelMode.DISTRIBUTED)."""
+    forced = run.environment.get("FORCE_TORCHRUN")
+    is_forced = forced is not None and str(forced.value).lower() in ("true", "y", "1")
+    if is_forced or run.launcher.name in ("torchrun", "accelerate", "deepspeed"):
+        return True
     return (ranks(run) or 1) > 1 or text(run, "fsdp") not in (None, "none", "no_shard")
 
 
@@ -125,7 +130,43 @@ def without_megatron_core(run: Run) -> Optional[Text]:
         return _NOT_V1
     if lacks(run, "llamafactory", "train", "use_mca"):
         return OLDER
-    return None if text(run, "tuning") in (None, "full") or is_unreleased(run) else TRAINS_ALL
+    stage = run.value("algorithm")
+    if isinstance(stage, str) and stage not in _MEGATRON_STAGES:
+        return _NOT_ITS_STAGE
+    with_adapters = ("lora",) if is_unreleased(run) else ()
+    if text(run, "tuning") in ("oft", "freeze") or (
+        text(run, "tuning") == "lora" and not with_adapters
+    ):
+        return TRAINS_ALL if not with_adapters else _FULL_OR_LORA
+    return _NOT_QUANTIZED if is_quantized(run) else None
+
+
+# train/tuner.py: the route of Megatron-core has these stages, and Megatron-Bridge the first two.
+_MEGATRON_STAGES = ("pt", "sft", "dpo")
+_NOT_ITS_STAGE = Text("Megatron 路线没有该训练阶段", "Megatron's route does not have this stage")
+_FULL_OR_LORA = Text(
+    "Megatron 路线只支持全参与 LoRA", "Megatron's route has full tuning and LoRA only"
+)
+_NOT_QUANTIZED = Text("Megatron 路线不支持量化权重", "Megatron's route takes no quantized weights")
+_QUANTIZED_AHEAD = re.compile(
+    r"(?i)(?<![a-z])(?:awq|gptq|aqlm|bnb|eetq|hqq|fp8|(?:int|w)[48]|[48]-?bit)"
+)
+_BY_BNB = re.compile(r"(?i)(?<![a-z])bnb")
+
+
+def is_quantized_ahead(run: Run) -> bool:
+    """Whether the checkpoint itself is quantized, by its name."""
+    return _QUANTIZED_AHEAD.search(run.model.name or "") is not None
+
+
+def is_quantized(run: Run) -> bool:
+    """Whether the base's weights are quantized, ahead or as they are loaded."""
+    return is_quantized_ahead(run) or bool(number(run, "quantization_bits"))
+
+
+def is_quantized_for_good(run: Run) -> bool:
+    """Whether a checkpoint is quantized by other means than bitsandbytes (PTQ)."""
+    return is_quantized_ahead(run) and _BY_BNB.search(run.model.name or "") is None
 
 
 def _uses_deepspeed(run: Run) -> bool:

@@ -109,9 +109,10 @@ class Judgement:
     ``current`` and ``action``: for the reports; ``findings``: for the diagnostics (only
     when something is to be changed). ``priority`` and ``impact`` override the check's.
     ``excluded``: variants that this run cannot take, each with the reason. ``told``: what is
-    said of variants that are off. ``needs_code``: what is lacking takes a change of the
-    framework's own code. ``is_likely``: what is lacking helps on most hardware, and the run's
-    is not known, so that it costs nothing.
+    said of variants that are off. ``idle``: those that are off, and not advised, whatever else
+    is not known. ``needs_code``: what is lacking takes a change of the framework's own code.
+    ``is_likely``: what is lacking helps on most hardware, and the run's is not known, so that it
+    costs nothing.
     """
 
     status: Status
@@ -126,6 +127,7 @@ class Judgement:
     impact: Optional[Impact] = None
     better: str = ""
     excluded: tuple[tuple[str, Text], ...] = ()
+    idle: tuple[tuple[str, Text], ...] = ()
     needs_code: bool = False
     told: tuple[tuple[str, Text], ...] = ()
     is_likely: bool = False
@@ -137,9 +139,17 @@ class Judgement:
 
     def excludes(self, variants: str) -> Optional[Text]:
         """Why none of ``variants`` (separated by ``|``) can be on, or None where one can."""
-        reasons = dict(self.excluded)
-        found = [reasons.get(name) for name in variants.split("|")]
-        return found[0] if variants and None not in found else None
+        return _of_all(self.excluded, variants)
+
+    def idles(self, variants: str) -> Optional[Text]:
+        """Why all of ``variants`` are off, or None where that is not known of one."""
+        return _of_all(self.idle, variants)
+
+
+def _of_all(reasons: tuple[tuple[str, Text], ...], variants: str) -> Optional[Text]:
+    """The first reason, where each of ``variants`` (separated by ``|``) has one."""
+    found = [dict(reasons).get(name) for name in variants.split("|")]
+    return found[0] if variants and None not in found else None
 
 
 @dataclass(frozen=True)

@@ -305,6 +305,9 @@ _UNPATCHED = Text(
     "LlamaFactory 不为该模型结构启用 Liger",
     "LlamaFactory does not apply Liger to this architecture",
 )
+_WITHOUT_LOSS = Text(
+    "可选：该阶段不使用其融合损失", "optional: in this stage it goes without its fused loss"
+)
 _KTRANSFORMERS = Text("KTransformers 自带算子", "KTransformers has its own kernels")
 
 
@@ -338,6 +341,8 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
     if not is_cuda(run):
         return cannot_apply(_NOT_CUDA)
+    if run.framework == "llamafactory" and text(run, "algorithm") not in (None, "pt", "sft"):
+        return off(_WITHOUT_LOSS)  # require_logits, model_utils/liger_kernel.py
     if text(run, "algorithm") not in (None, "pt", "sft"):
         return off(
             Text("RLHF 训练的 Liger 损失另有条件", "RLHF losses have conditions of their own")
@@ -385,6 +390,8 @@ def _unsloth(run: Run) -> Judgement:
         )
     if run.value("megatron") is True:
         return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
+    if run.framework == "llamafactory" and number(run, "zero_stage") == 3:
+        return cannot_apply(Text("ZeRO-3 不支持", "not with ZeRO-3"))  # hparams/parser.py
     if run.value("liger_kernel") is True:
         return cannot_apply(Text("已用 Liger，二者择一", "Liger is on: one of the two"))
     if not setting.known:

@@ -278,7 +278,9 @@ def _preprocessing(run: Run) -> Judgement:
     setting = run.practice("preprocessing_workers")
     if not setting.known:
         return cannot_tell(setting)
-    if _streams(run) or run.value("pretokenized") is True:
+    # Who gives the workers that tokenise makes LLaMA-Factory's cache by this run, or may have to.
+    makes_cache = run.framework == "llamafactory" and setting.explicit
+    if _streams(run) or (run.value("pretokenized") is True and not makes_cache):
         return cannot_apply(Text("训练前没有预处理", "nothing is preprocessed before training"))
     if first_call(run, "datasets.load_from_disk") is not None:
         return cannot_tell(Text("数据集已事先保存", "the dataset was saved ahead of the run"))

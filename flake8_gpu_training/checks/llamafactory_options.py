@@ -14,12 +14,18 @@ from flake8_gpu_training.checks._judging import (
     by_itself,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
 )
 from flake8_gpu_training.checks._kernels import liger_supports
-from flake8_gpu_training.checks._llamafactory import OLDER, source_of
+from flake8_gpu_training.checks._llamafactory import (
+    OLDER,
+    is_quantized,
+    is_quantized_ahead,
+    source_of,
+)
 from flake8_gpu_training.checks._scale import (
     architecture,
     gpus,
@@ -33,8 +39,8 @@ from flake8_gpu_training.checks._starting import unsharded_as_far_as_seen
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.at_hand import lacks
-from flake8_gpu_training.frameworks.llamafactory import is_unreleased
-from flake8_gpu_training.frameworks.reading import find, truth
+from flake8_gpu_training.frameworks.llamafactory import is_unreleased, release_of
+from flake8_gpu_training.frameworks.reading import find, parsed, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
 
@@ -283,12 +289,21 @@ def _not_for_shifts(run: Run) -> Optional[Text]:
         return _LORA_ONLY
     if algorithm(run) == "ppo":
         return Text("PPO 不支持", "not with PPO")
+    name = (run.model.name or "").lower()
+    if name and "llama" not in name and "vicuna" not in name and run.model.kind != "unknown":
+        return Text("仅支持 LLaMA 结构", "for the LLaMA architecture only")
+    if parsed(release_of(run) or "0.9.5") >= (0, 9, 4):
+        return _PATCH_TOO_OLD
     if (number(run, "max_length") or 0) < _SHIFTED:
         return Text("序列较短", "the sequences are short")
-    name = (run.model.name or "").lower()
-    if name and "llama" not in name and "vicuna" not in name:
-        return Text("仅支持 LLaMA 结构", "for the LLaMA architecture only")
     return None
+
+
+# model/model_utils/longlora.py and extras/misc.py of 0.9.4 and 0.9.5: below 4.48, and from 4.51 on.
+_PATCH_TOO_OLD = Text(
+    "其补丁需要 Transformers 4.48 以下，该版本要求更新的",
+    "its patch needs Transformers below 4.48, and this release a newer one",
+)
 
 
 _SHIFT = _optional(
@@ -300,9 +315,16 @@ _SHIFT = _optional(
 
 
 def _not_for_kt(run: Run) -> Optional[Text]:
+    if run.model.name and run.model.parameters is not None and not run.model.is_moe:
+        return _DENSE
+    if is_unreleased(run) and _tunes(run, "full"):
+        return None if run.model.is_moe else _DENSE  # hparams/model_args.py, get_kt_config_dict
     if not _tunes(run, "lora") or algorithm(run) != "sft":
         return Text("仅用于 LoRA SFT", "for supervised tuning with LoRA only")
-    return None if run.model.is_moe else Text("非 MoE 模型", "not a mixture of experts")
+    return None if run.model.is_moe else _DENSE
+
+
+_DENSE = Text("非 MoE 模型", "not a mixture of experts")
 
 
 _KT = _optional(
@@ -343,7 +365,9 @@ def _preprocessing_batch(run: Run) -> Judgement:
     setting = parameter(run, name, default=1000, source=source_of(run, "hparams/data_args.py"))
     if not setting.known:
         return cannot_tell(setting)
-    if run.value("pretokenized") is True and run.value("streaming") is not True:
+    is_cached = run.value("pretokenized") is True and run.value("streaming") is not True
+    # Who gives the workers that tokenise makes the cache by this run, or may have to.
+    if is_cached and not run.practice("preprocessing_workers").explicit:
         return cannot_apply(Text("使用预分词缓存", "the tokenised data are cached"))
     if not setting.explicit and _is_too_new(run, name):
         return by_itself(_GROUPS_OF_DATASETS)
@@ -376,17 +400,78 @@ def _start(run: Run) -> Judgement:
         for variant in ("pissa", "loftq"):
             if variant in written.value.lower():
                 return on(written, variant)
-    return off(
-        Text(
-            "默认初始化（可选 PiSSA，或脚本 loftq_init.py）",
-            "default initialisation (PiSSA, or LoftQ by scripts/loftq_init.py, are optional)",
+    if _continues_adapter(run):
+        return cannot_apply(_CONTINUED)
+    return _by_default(no_pissa(run), _NO_LOFTQ if is_quantized_ahead(run) else None)
+
+
+_CONTINUED = Text("沿用已有适配器，不做初始化", "an adapter is trained on: nothing is initialised")
+# scripts/loftq_init.py quantizes by bitsandbytes what it loads in 16 bits.
+_NO_LOFTQ = Text("LoftQ 需要 16 位的原始权重", "LoftQ starts from weights in 16 bits")
+
+
+def _by_default(no_pissa: Optional[Text], no_loftq: Optional[Text]) -> Judgement:
+    """No start is asked for: what may be, and what may not."""
+    ways = [("PiSSA", "PiSSA")] if no_pissa is None else []
+    if no_loftq is None:
+        ways.append(("用脚本 loftq_init.py 做 LoftQ", "LoftQ by scripts/loftq_init.py"))
+    zh, en = "，或".join(way[0] for way in ways), ", or ".join(way[1] for way in ways)
+    answer = off(Text(f"默认初始化（可选：{zh}）", f"default initialisation (optional: {en})"))
+    for why, variant in ((no_pissa, "pissa"), (no_loftq, "loftq")):
+        answer = excluding(answer, why, variant) if why is not None else answer
+    return answer
+
+
+def _continues_adapter(run: Run) -> bool:
+    """Whether an adapter is trained on, and no new one made (model/adapter.py)."""
+    given = find(run, "adapter_name_or_path")
+    is_given = given is not None and given.known and bool(given.value)
+    return is_given and not is_on(parameter(run, "create_new_adapter", default=False))
+
+
+def no_pissa(run: Run) -> Optional[Text]:
+    """Why ``pissa_init`` is refused, or has no say (hparams/finetuning_args.py, parser.py,
+    model/adapter.py, 0.8.3 to 0.9.5)."""
+    stage, loss = algorithm(run), parameter(run, "pref_loss", default="sigmoid")
+    if stage in ("ppo", "kto"):
+        return Text(f"{stage} 训练不支持", f"not in {stage} training")
+    if stage == "dpo" and loss.value not in ("orpo", "simpo"):
+        return Text("带参考模型的 DPO 不支持", "not in DPO with a reference model")
+    if is_quantized(run):
+        return Text(
+            "量化权重上不支持 pissa_init（可预先用 scripts/pissa_init.py）",
+            "pissa_init is refused over quantized weights (scripts/pissa_init.py goes before)",
         )
-    )
+    if number(run, "zero_stage") == 3:
+        return Text(
+            "ZeRO-3 下不支持 pissa_init（可预先用 scripts/pissa_init.py）",
+            "pissa_init is refused under ZeRO-3 (scripts/pissa_init.py goes before)",
+        )
+    if is_on(parameter(run, "use_kt", default=False)) or run.value("unsloth") is True:
+        return Text("该后端自行创建适配器", "its back end makes the adapters")
+    return None
+
+
+# extras/constants.py, MOD_SUPPORTED_MODELS (0.8.3 to 0.9.5): bloom, falcon, gemma, llama,
+# mistral, mixtral, phi and starcoder2, by model_type: these families have others.
+_NO_DEPTHS = re.compile(
+    r"(?i)(?:^|[/_.-])(?:qwen|qwq|qvq|glm|chatglm|internlm|intern-?(?:vl|s1)|gemma-?[234]|phi-?[34]|"
+    r"deepseek-(?:v[23]|vl|coder-v2)|baichuan|mimo|minicpm|gpt-?oss|moss|cohere|command|olmo|"
+    r"hunyuan|ernie|seed|llava|paligemma|pixtral|granite|exaone|kimi|smollm3)"
+)
+
+
+def _not_for_depths(run: Run) -> Optional[Text]:
+    if not _tunes(run, "full"):
+        return Text("仅用于全参训练", "for full tuning only")
+    if _NO_DEPTHS.search(run.model.known_as):
+        return Text("不支持该模型结构", "not for this architecture")
+    return None
 
 
 _DEPTHS = _optional(
     "mixture_of_depths",
-    _unless(lambda run: _tunes(run, "full"), Text("仅用于全参训练", "for full tuning only")),
+    _not_for_depths,
     Text(
         "可选：部分 token 跳过层（改变模型结构）",
         "optional: tokens skip layers (changes the model)",

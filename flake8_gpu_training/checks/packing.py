@@ -12,6 +12,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     no_mistake,
     of_training,
     off,
@@ -74,6 +75,13 @@ _FLASH = ("flash_attention_2", "flash_attention_3", "flash_attention_4")
 
 @of_training(alone=True)
 def _packing(run: Run) -> Judgement:
+    answer = _packed(run)
+    if run.framework == "llamafactory" and algorithm(run) == "pt":
+        return excluding(answer, _NEAT_IS_SFT, "padding_free")
+    return answer
+
+
+def _packed(run: Run) -> Judgement:
     names = ("packing", "padding_free")
     # LlamaFactory's neat_packing implies packing; elsewhere packing implies what it needs.
     for variant in reversed(names) if run.framework == "llamafactory" else names:
@@ -177,6 +185,10 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
         return cannot_apply(
             Text("该模型的对话模板不支持打包", "the model's template does not go with packing")
         )
+    if run.framework == "llamafactory" and how in _OF_ANSWERS:
+        return cannot_apply(
+            Text("仅用于预训练与 SFT", "for pre-training and supervised tuning only")
+        )
     if how not in ("pt", "sft") and not _flattens_pairs(run):
         return off(Text(f"{how} 训练中可选", f"optional in {how} training"), setting)
     if _classifies(run):
@@ -197,6 +209,10 @@ def _unpacked(run: Run, setting: Setting) -> Judgement:
     return _flatten_pairs(run) if how == "dpo" else _pack(run, setting)
 
 
+# Stages whose processors pack nothing (llamafactory 0.9.1 to 0.9.5, data/loader.py), and with
+# which neat_packing is refused (hparams/parser.py).
+_OF_ANSWERS = ("dpo", "kto", "ppo")
+_NEAT_IS_SFT = Text("neat_packing 仅用于 SFT", "neat_packing is for supervised tuning only")
 # ms-swift 3.12.6 and 4.6.0, arguments/rlhf_args.py, _check_padding_free.
 _UNPACKED_ALGORITHMS = ("orpo", "simpo", "cpo", "ppo")
 
@@ -290,6 +306,7 @@ def _takes_packing(run: Run) -> bool:
 def _pack(run: Run, setting: Setting) -> Judgement:
     wanted: dict[str, Any] = {"packing": True}
     needs = ""
+    neat = run.framework == "llamafactory" and algorithm(run) != "pt"
     if run.framework == "swift" and is_on(parameter(run, "lazy_tokenize")):
         return _flattened(run, _PADDED_SAMPLES, "samples are padded to the longest of their batch")
     if of_megatron(run) and run.practice("padding_free").explicit:
@@ -299,7 +316,7 @@ def _pack(run: Run, setting: Setting) -> Judgement:
         needs = " (packing needs a flash kernel, attn_impl)"
     elif run.framework == "hf_trainer" and text(run, "attention") not in _FLASH:
         needs = " (load the model with a flash kernel, which keeps packed samples apart)"
-    elif run.framework == "llamafactory":
+    elif neat:
         wanted["padding_free"] = True
         needs = " (neat_packing keeps packed samples apart)"
     single = number(run, "micro_batch_size") == 1
@@ -321,7 +338,7 @@ def _pack(run: Run, setting: Setting) -> Judgement:
             "more samples and an epoch has fewer steps: check the learning rate and the steps",
         ),
         practices=wanted,
-        variant="padding_free" if run.framework == "llamafactory" else "packing",
+        variant="padding_free" if neat else "packing",
         at=setting,
         impact=by_class(Priority.MEDIUM, _PACKING) if single else None,
     )

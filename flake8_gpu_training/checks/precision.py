@@ -26,7 +26,7 @@ from flake8_gpu_training.checks._judging import (
     spelled,
     with_edits,
 )
-from flake8_gpu_training.checks._llamafactory import OLDER
+from flake8_gpu_training.checks._llamafactory import OLDER, is_quantized
 from flake8_gpu_training.checks._programs import calls, first_call, imports, says
 from flake8_gpu_training.checks._scale import (
     architecture,
@@ -35,7 +35,6 @@ from flake8_gpu_training.checks._scale import (
     has_bf16,
     has_fp8,
     is_language_model,
-    number,
     text,
     tunes_all,
 )
@@ -86,7 +85,9 @@ def _precision(run: Run) -> Judgement:
         return called
     if _optimizes_tensors(run):
         return cannot_tell(Text("只优化若干张量", "tensors are optimized, not a model"))
-    if _follows_the_checkpoint(run) or _weights_may_be_half(run) or not _model_in_sight(run):
+    if _follows_the_checkpoint(run):
+        return off(_AS_SAVED, setting)
+    if _weights_may_be_half(run) or not _model_in_sight(run):
         return cannot_tell(
             Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
         )
@@ -111,6 +112,10 @@ def _precision(run: Run) -> Judgement:
     return _with_deepspeed(run, answer, f"{best}.enabled")
 
 
+_AS_SAVED = Text(
+    "bf16 与 fp16 均未启用：按检查点自身的精度计算",
+    "neither bf16 nor fp16 is on: computed in the checkpoint's own type",
+)
 _NOT_ASKED = Text(
     "bf16 与 fp16 均未设置：Transformers 5 之前按 FP32 计算，之后由检查点决定精度",
     "neither bf16 nor fp16 is set: FP32 before Transformers 5, then the checkpoint's own type",
@@ -410,7 +415,7 @@ def _takes_fp8(run: Run) -> bool:
 def _fp8(run: Run) -> Judgement:
     setting = run.practice("precision")
     name = gpu_text(run)
-    if run.framework == "llamafactory" and number(run, "quantization_bits"):
+    if run.framework == "llamafactory" and is_quantized(run):
         return cannot_apply(Text("量化训练不支持 FP8", "not with a quantized base"))
     if run.framework == "llamafactory" and lacks(run, "llamafactory", "train", "fp8"):
         return cannot_apply(OLDER)

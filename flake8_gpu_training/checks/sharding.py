@@ -34,6 +34,7 @@ from flake8_gpu_training.checks._scale import (
     text,
     tunes_all,
 )
+from flake8_gpu_training.checks._settings import is_on, parameter
 from flake8_gpu_training.checks._sharding_advice import how_to_shard, stage_snippet
 from flake8_gpu_training.checks._starting import (
     NO_PROCESSES,
@@ -99,6 +100,8 @@ def _sharding(run: Run) -> Judgement:
         return cannot_apply(ONE_GPU)
     if spreads_layers(run):
         return _layers_spread(run)
+    if is_on(parameter(run, "use_kt", default=False)):
+        return excluding(off(_EXPERTS_APART), _NOT_KT, "zero3", "zero3-offload")
     if not stage.known or not fsdp.known:
         return cannot_tell(unsharded_as_far_as_seen(run, stage if not stage.known else fsdp))
     if count is None and run.framework == "videox_fun":
@@ -108,6 +111,11 @@ def _sharding(run: Run) -> Judgement:
     return _unsharded(run, max(count, run.hardware.gpus or 1))
 
 
+_EXPERTS_APART = Text(
+    "专家权重由 KTransformers 放在主机内存", "KTransformers keeps the experts in the host's memory"
+)
+# hparams/parser.py, 0.9.4 and 0.9.5.
+_NOT_KT = Text("KTransformers 不支持 ZeRO-3", "KTransformers does not go with ZeRO-3")
 _SMALL_GIB = 24.0  # memory of the smaller GPUs that models are trained on
 _SHARE_OF_STATES = 0.7  # the rest is for activations
 
@@ -119,13 +127,24 @@ def _on_any_number(run: Run) -> Judgement:
     if states is not None and states > largest:
         return _on_several(run, states, largest)
     if states is None or states > _SHARE_OF_STATES * room:
-        return cannot_tell(NO_PROCESSES if is_ray(run) else uncounted(run))
+        answer = cannot_tell(NO_PROCESSES if is_ray(run) else uncounted(run))
+        if run.framework != "llamafactory":
+            return answer
+        return replace(answer, idle=tuple((name, _IDLE) for name in _NEVER_ADVISED))
     return off(
         Text(
             f"模型状态约 {states:.0f} GiB，单卡放得下，无需切分",
             f"model states of about {states:.0f} GiB fit one GPU: nothing has to be split",
         )
     )
+
+
+_IDLE = Text("未使用；可选", "off; optional")
+_NEVER_ADVISED = (
+    *(name for name in _FSDP_VARIANTS if name.endswith("-offload")),
+    "megatron",
+    "megatron-fsdp",
+)
 
 
 def _on_several(run: Run, states: float, largest: float) -> Judgement:

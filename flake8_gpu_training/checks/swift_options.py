@@ -15,7 +15,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
-from flake8_gpu_training.checks._llamafactory import OLDER
+from flake8_gpu_training.checks._llamafactory import OLDER, is_quantized_for_good
 from flake8_gpu_training.checks._scale import number, text
 from flake8_gpu_training.checks._settings import (
     NOT_SWIFT,
@@ -113,6 +113,15 @@ _DORA = _optional(
     Text("可选：质量略升、速度略降", "optional: better, but slower"),
     decided_by="tuning",
 )
+# llamafactory 0.8.3 to 0.9.5, model/adapter.py.
+_NO_DORA = Text("GPTQ、AWQ、AQLM 权重不支持", "not over weights of GPTQ, AWQ or AQLM")
+
+
+def _dora(run: Run) -> Judgement:
+    answer = _DORA(run)
+    if answer.status is Status.DISABLED and run.framework == "llamafactory":
+        return cannot_apply(_NO_DORA) if is_quantized_for_good(run) else answer
+    return answer
 
 
 def _two_rates(name: str) -> Judge:
@@ -159,12 +168,20 @@ def _initial(run: Run) -> Judgement:
     return excluding(answer, why, "pissa")
 
 
-_NEFTUNE = _optional(
-    ("neftune_noise_alpha",),
-    _is_sft,
-    _SFT_ONLY,
-    Text("可选：嵌入噪声", "optional: noise on embeddings"),
-    decided_by="algorithm",
+def _noise(applies: Callable[[Run], bool], otherwise: Text) -> Judge:
+    return _optional(
+        ("neftune_noise_alpha",),
+        applies,
+        otherwise,
+        Text("可选：嵌入噪声", "optional: noise on embeddings"),
+        decided_by="algorithm",
+    )
+
+
+# LLaMA-Factory's stages are Transformers' Trainer, which adds the noise, but for PPO's own loop.
+_NEFTUNE = by_framework(
+    _noise(_is_sft, _SFT_ONLY),
+    llamafactory=_noise(lambda run: algorithm(run) != "ppo", Text("PPO 不支持", "not with PPO")),
 )
 
 
@@ -271,7 +288,7 @@ CHECKS: tuple[Check, ...] = (
         "dora",
         Text("DoRA", "DoRA"),
         Priority.LOW,
-        _swift_only(_DORA),
+        _swift_only(_dora),
         why="DoRA decomposes weights into magnitude and direction; it costs time and memory.",
         fix="Set use_dora where quality matters more than speed.",
         items=(
