@@ -245,3 +245,21 @@ def test_recipes_of_chats_are_runs_that_generate(tmp_path: Path) -> None:
     assert (run.framework, run.kind) == ("llamafactory", RunKind.INFER)
     assert items(run)["kv-cache"].status is ON
     assert items(run)["vllm-backend"].status is OFF
+
+
+def test_a_recipe_that_does_not_parse_is_told(tmp_path: Path) -> None:
+    conflict = f"{PLAIN}<<<<<<< HEAD\nseed: 1\n=======\nseed: 2\n>>>>>>> other\n"
+    for name, recipe in (("a", conflict), ("b", PLAIN)):
+        files = {"a.yaml": recipe, "train.sh": "llamafactory-cli train a.yaml\n"}
+        (run,) = (run for run in runs_of(tmp_path / name, files) if run.command is not None)
+        told = {one.code: one.location for one in diagnostics(judge(run, all_checks()))}
+        assert ("GPU001" in told) is (recipe is conflict)
+        if recipe is conflict:
+            assert told["GPU001"].path == "a.yaml"
+
+
+def test_the_frameworks_own_script_is_no_run_beside_recipes(tmp_path: Path) -> None:
+    script = "from llamafactory.train.tuner import run_exp\n\nrun_exp()\n"
+    files = {"src/train.py": script, "a.yaml": PLAIN + FSDP2}
+    assert [run.location.path for run in runs_of(tmp_path / "a", files)] == ["a.yaml"]
+    assert [run.location.path for run in runs_of(tmp_path / "b", {"src/train.py": script})]

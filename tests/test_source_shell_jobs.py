@@ -245,6 +245,38 @@ def test_options_of_a_called_script_are_parsed_as_it_does(arguments: str, expect
     assert not command.conditional
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("a.yaml", "train.py a.yaml"),
+        ("a.yaml --bits", "train.py a.yaml"),
+        ("a.yaml lr=1", "train.py a.yaml --lr=1"),
+    ],
+)
+def test_a_loop_over_no_arguments_does_not_run(arguments: str, expected: str) -> None:
+    takes = (
+        'file="$1"; shift\nMORE=""\nfor arg in "$@"; do\n'
+        '  if [[ $arg == *"="* ]]; then MORE="$MORE --$arg"; fi\ndone\n'
+        'if [[ -n "$MORE" ]]; then\n  python train.py "$file" $MORE\n'
+        'else\n  python train.py "$file"\nfi\n'
+    )
+    facts = read(f"bash takes.sh {arguments}\n", takes__sh=takes)
+    if arguments == "a.yaml":
+        assert [command.text for command in facts.commands] == [f"python {expected}"]
+        assert not facts.commands[0].conditional
+
+
+@pytest.mark.parametrize(("arguments", "file"), [("", "lora"), ("--bits", "qlora")])
+def test_a_switch_that_is_a_command_decides(arguments: str, file: str) -> None:
+    takes = (
+        "BITS=false\nwhile [[ $# -gt 0 ]]; do\n"
+        '  case "$1" in --bits) BITS=true; shift ;; *) shift ;; esac\ndone\n'
+        "if $BITS; then FILE=qlora.yaml; else FILE=lora.yaml; fi\npython train.py $FILE\n"
+    )
+    facts = read(f"bash takes.sh {arguments}\n", takes__sh=takes)
+    assert [command.text for command in facts.commands] == [f"python train.py {file}.yaml"]
+
+
 def test_options_that_are_not_known_leave_what_they_set_unknown() -> None:
     (command,) = read_shell(TAKES, "takes.sh").commands
     assert isinstance(command.words[2].value, Unknown)

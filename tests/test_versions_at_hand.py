@@ -50,6 +50,12 @@ def test_the_nearest_requirements_hold(
     assert (found is None) if message is None else (message in (found or "")), found
 
 
+def test_the_main_file_is_believed_of_those_beside_each_other(tmp_path: Path) -> None:
+    files = {"a/t.py": NEW, "requirements/npu.txt": "transformers==4.40.2\n"}
+    assert told(tmp_path, {**files, "requirements.txt": "transformers==4.57.1\n"}) == {}
+    assert "4.40.2 is asked for" in told(tmp_path / "b", files).get("a/t.py", "")
+
+
 LOCKED = '[[package]]\nname = "transformers"\nversion = "{}"\n'
 
 

@@ -41,7 +41,7 @@ _WHOLE_HEADS = Text(
     "按完整的注意力头分块，不适用于适配器", "its blocks are whole attention heads: no adapters"
 )
 _NOT_DEEPSPEED = Text("DeepSpeed 不支持", "not with DeepSpeed")
-_ZERO3_ALONE = Text("分布式启动时只支持 ZeRO-3", "launched by torchrun, with ZeRO-3 only")
+_ZERO3_ALONE = Text("分布式训练时只支持 ZeRO-3", "in distributed training with ZeRO-3 only")
 # train/trainer_utils.py, _create_muon_optimizer (0.9.4, 0.9.5): param.ndim == 2.
 _NO_MATRICES = Text(
     "ZeRO-3 切分后的权重不是矩阵，会全部交给 AdamW",

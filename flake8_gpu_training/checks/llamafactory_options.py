@@ -402,7 +402,12 @@ def _start(run: Run) -> Judgement:
                 return on(written, variant)
     if _continues_adapter(run):
         return cannot_apply(_CONTINUED)
+    if is_on(parameter(run, "use_kt", default=False)):
+        return cannot_apply(_OWN_ADAPTERS)
     return _by_default(no_pissa(run), _NO_LOFTQ if is_quantized_ahead(run) else None)
+
+
+_OWN_ADAPTERS = Text("该后端自行创建适配器", "its back end makes the adapters")
 
 
 _CONTINUED = Text("沿用已有适配器，不做初始化", "an adapter is trained on: nothing is initialised")
@@ -447,9 +452,7 @@ def no_pissa(run: Run) -> Optional[Text]:
             "ZeRO-3 下不支持 pissa_init（可预先用 scripts/pissa_init.py）",
             "pissa_init is refused under ZeRO-3 (scripts/pissa_init.py goes before)",
         )
-    if is_on(parameter(run, "use_kt", default=False)) or run.value("unsloth") is True:
-        return Text("该后端自行创建适配器", "its back end makes the adapters")
-    return None
+    return _OWN_ADAPTERS if run.value("unsloth") is True else None
 
 
 # extras/constants.py, MOD_SUPPORTED_MODELS (0.8.3 to 0.9.5): bloom, falcon, gemma, llama,

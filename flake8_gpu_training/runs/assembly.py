@@ -758,7 +758,7 @@ class Assembly:
             near = setting.location.path if setting.location is not None else ""
             parts.refuse(self.reach.refused(setting.value, command, near, is_mapping=True))
         at = location or (command.location if command is not None else place.location)
-        problems = self._problems(parts)
+        problems = self._problems(parts, command)
         started = parts.entry or place.location.path
         installed = self.installed(*dict.fromkeys((started, at.path)))
         image = image_versions(command)
@@ -840,14 +840,20 @@ class Assembly:
             parts.settings = {**leaves, **parts.settings}
             parts.files.append(document.path)
 
-    def _problems(self, parts: _Parts) -> tuple[Problem, ...]:
-        """What could not be read in the files of a run."""
+    def _problems(self, parts: _Parts, command: Optional[Command]) -> tuple[Problem, ...]:
+        """What could not be read in the files of a run, and in those that its command names."""
         found = [problem for file in parts.python for problem in file.problems]
         programs = {file.path for file in parts.python}
         for path in dict.fromkeys(parts.files):
             if path not in programs and path in self.reach.project.files:
                 facts = self.reach.project.read(path)
                 found += facts.problems if facts is not None else ()
+        for word in command.words if command is not None else ():
+            if known(word.value) and word.text.endswith((".yaml", ".yml", ".json")):
+                named = self.reach.file(word.text, command)
+                told = self.reach.project.read(named) if named is not None else None
+                if isinstance(told, ConfigFile) and not told.documents and named not in parts.files:
+                    found += told.problems
         return tuple(dict.fromkeys((*found, *parts.problems)))
 
     def _launcher(

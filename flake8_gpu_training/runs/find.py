@@ -145,7 +145,9 @@ class _Finder:
         described = self._document_runs({path for run in runs for path in run.files})
         others = any(map(_starts_by_accelerate, (found.command for found in self.commands)))
         runs += described if others else _started_like(described, runs)
-        runs += self._python_runs({path for run in runs for path in run.files})
+        runs += _beside_recipes(
+            self._python_runs({path for run in runs for path in run.files}), runs
+        )
         if not any(run.kind is RunKind.TRAIN for run in runs):
             runs += self._unrecognised()
         runs = self._without_auxiliary(_distinct(runs))
@@ -571,6 +573,17 @@ def _starts_by_accelerate(command: Command) -> bool:
     if not words or words[0] != "accelerate" or at is None:
         return False
     return not any(word.endswith((".yaml", ".yml", ".json")) for word in words[at + 1 :])
+
+
+def _beside_recipes(programs: list[Run], runs: Sequence[Run]) -> list[Run]:
+    """``programs`` without LLaMA-Factory's own script where recipes for it are found."""
+    if not any(run.framework == "llamafactory" for run in runs):
+        return programs
+    return [
+        run
+        for run in programs
+        if run.framework != "llamafactory" or not _ENTRY.search(run.location.path)
+    ]
 
 
 def _started_like(described: list[Run], commanded: list[Run]) -> list[Run]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from flake8_gpu_training.runs.held_sources import Held
 LOCK, REQUIRED, INSTALLED, IMAGE = range(4)
 """Kinds of sources: of two beside each other, the first one that pins is believed."""
 
+# What is installed, where files beside it (requirements/npu.txt) pin for other machines.
+_MAIN = "requirements.txt"
 # ``~=4.46.0`` and ``==4.46.*`` say the minor version: as good as a pin to choose parameters.
 _COMPATIBLE = re.compile(r"(?:~=\s*(\d+(?:\.\d+)+)|==\s*(\d+(?:\.\d+)+)\.\*)")
 
@@ -153,6 +156,7 @@ def _takes(limit: str, version: str) -> bool:
 def _said_by(sources: Iterable[Source]) -> dict[str, _Said]:
     """What sources beside each other say. Pinned is what one kind of them agrees upon."""
     pinned: dict[str, dict[int, set[str]]] = {}
+    main: dict[str, set[str]] = {}
     asked: dict[str, dict[str, set[str]]] = {}
     for source in sources:
         for item in source.requirements:
@@ -161,8 +165,13 @@ def _said_by(sources: Iterable[Source]) -> dict[str, _Said]:
             version = _version(item)
             if version is not None:
                 pinned.setdefault(item.name, {}).setdefault(source.kind, set()).add(version)
+                if posixpath.basename(source.path) == _MAIN:
+                    main.setdefault(item.name, set()).add(version)
             files = asked.setdefault(item.name, {})
             files.setdefault(_environment(source, item), set()).add(_specifier(item))
+    for name, versions in main.items():
+        if len(versions) == 1 and len(pinned[name].get(REQUIRED, ())) > 1:
+            pinned[name][REQUIRED] = versions
     return {name: _said(pinned.get(name, {}), files) for name, files in asked.items()}
 
 

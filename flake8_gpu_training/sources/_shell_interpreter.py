@@ -361,6 +361,9 @@ class Interpreter:
             return None
         first = condition.words[0]
         word = context.source.text[first.start : first.end]
+        if "$" in word and len(condition.words) == 1:  # if $WITH_BITS; then
+            value = self._expander(context).value(first)
+            word = text_of(value) if is_known(value) else word
         if word in _CONSTANT:
             return _CONSTANT[word]
         if word.lstrip('"').startswith("$") and len(condition.words) == 1:  # ``if $QLORA``
@@ -413,6 +416,8 @@ class Interpreter:
             return
         expander = self._expander(context)
         fields = [field for span in statement.items or () for field in expander.fields(span)]
+        if statement.items and not fields and self.state.positional is not None:
+            return  # over the arguments of a script that is given none
         location = context.source.location(statement.start)
         before = self.state.copy()
         self._forget_assigned(statement.body)
