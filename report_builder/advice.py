@@ -13,6 +13,7 @@ from flake8_gpu_training.checks.changes import recommend
 from flake8_gpu_training.facts import Origin, Setting, known
 from flake8_gpu_training.frameworks import verl
 from flake8_gpu_training.frameworks.attention_defaults import FIRST_CHOICE, sdpa_since
+from flake8_gpu_training.frameworks.llamafactory_v1 import is_v1
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.hardware import Gpu, gpu_named
@@ -124,6 +125,11 @@ _NEEDS_OF_LLAMAFACTORY = Text(
     "which takes more time and memory, under SDPA and eager; the compute precision must be bf16 "
     "or fp16",
 )
+_NEEDS_OF_V1 = Text(
+    "batching_strategy: padding_free 需要 flash_attention_2；计算精度须为 bf16 或 fp16",
+    "batching_strategy: padding_free needs flash_attention_2; the compute precision must be bf16 "
+    "or fp16",
+)
 _NEEDS_PRECISION = Text("计算精度须为 bf16 或 fp16", "the compute precision must be bf16 or fp16")
 _DIFFUSION = frozenset({"videox_fun", "flow_factory"})
 _NO_ATTENTION = Text(
@@ -155,7 +161,7 @@ def flash_attention(run: Optional[Run], judged: Optional[Judgement] = None) -> F
         reason = _REASON[version].fill(gpu=gpu.name, architecture=gpu.architecture)
     install, needs = _INSTALL[version], _NEEDS
     if run is not None and run.framework == "llamafactory":
-        needs = _NEEDS_OF_LLAMAFACTORY
+        needs = _NEEDS_OF_V1 if is_v1(run) else _NEEDS_OF_LLAMAFACTORY
     packs = run is None or run.framework in _HF_INTEGRATION
     if run is not None and (not packs or run.value("algorithm") in _GENERATED):
         needs = _NEEDS_PRECISION

@@ -37,7 +37,7 @@ from report_builder.scenario_releases import flags_in_release
 from report_builder.scenarios import Scenario
 from report_builder.scoring import ScoredAudit, ScoredCategory, ScoredItem
 from report_builder.trees.base import draw
-from report_builder.trees.registry import TREES
+from report_builder.trees.registry import tree_of
 from report_builder.unread import Unread, unread_of
 from report_builder.wording import (
     default_text,
@@ -369,12 +369,12 @@ class _View(RunWords):
 
     def tree(self, identifier: str) -> str:
         """The decision tree of an audit with the branches of its run; "" where it has none."""
-        roots = TREES.get(identifier)
+        subject = self.subject(identifier)
+        roots = tree_of(identifier, subject)
         if roots is None:
             return ""
         items = (item for c in self.audit(identifier).categories for item in c.items)
         wanted = frozenset(i.id for i in items if i.status in (Status.RECOMMENDED, Status.PARTIAL))
-        subject = self.subject(identifier)
         drawn = draw(roots, subject, self.lang, wanted)
         return drawn if subject is None else flags_in_release(subject, drawn)
 

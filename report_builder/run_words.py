@@ -18,6 +18,7 @@ from report_builder.marks import cell, code, number
 from report_builder.report import Report
 from report_builder.wording import place_text
 
+_OF_LLAMAFACTORY = ("rm", "ppo", "dpo", "kto")
 _KIND = {
     RunKind.TRAIN: Text("训练", "training"),
     RunKind.SERVE: Text("推理服务", "serving"),
@@ -183,6 +184,8 @@ class RunWords:
     def rlhf_of(self, run: Run) -> str:
         """The RLHF algorithm, or nothing for other runs."""
         algorithm = run.value("algorithm")
+        if run.framework == "llamafactory" and algorithm not in _OF_LLAMAFACTORY:
+            return ""  # a stage that a fork has added
         return str(algorithm) if algorithm not in (None, "sft", "pt") else ""
 
     def practice(self, run: Run, name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks.inference import is_served
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.llamafactory_v1 import is_v1
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import estimate
 from flake8_gpu_training.project import Project
@@ -117,8 +118,11 @@ def _on_own_scripts(
 def _with_its_kind(run: Run, framework: str, entries: list[Entry]) -> list[Entry]:
     """``entries`` with one that samples completions for a run that does.
 
-    None at all where there is no such: another kind of training is not near.
+    None at all where there is no such: another kind of training is not near, and
+    LLaMA-Factory's second route takes nothing that is written for the first.
     """
+    if is_v1(run):
+        return []  # whose arguments are others
     algorithm = run.value("algorithm")
     if run.kind is not RunKind.TRAIN or algorithm not in _GENERATING:
         return entries

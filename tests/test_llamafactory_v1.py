@@ -14,7 +14,10 @@ from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.verdicts import diagnostics, judge
+from report_builder.scenarios import scenarios
 from report_builder.scoring import ScoredItem, score
+from report_builder.trees.base import draw
+from report_builder.trees.registry import tree_of
 
 AUDIT = audit_named("llamafactory")
 PLAIN = """\
@@ -263,3 +266,14 @@ def test_the_frameworks_own_script_is_no_run_beside_recipes(tmp_path: Path) -> N
     files = {"src/train.py": script, "a.yaml": PLAIN + FSDP2}
     assert [run.location.path for run in runs_of(tmp_path / "a", files)] == ["a.yaml"]
     assert [run.location.path for run in runs_of(tmp_path / "b", {"src/train.py": script})]
+
+
+def test_the_tree_and_the_templates_are_the_routes(tmp_path: Path) -> None:
+    run = run_of(tmp_path, FSDP2)
+    drawn = draw(tree_of("llamafactory", run) or (), run, "en")
+    assert "peft_config.name: lora ◀" in drawn
+    assert "finetuning_type" not in drawn
+    assert scenarios(run, "llamafactory") == ()
+    other = run_of(tmp_path / "b", "model_name_or_path: a/b\n", before="")
+    assert tree_of("llamafactory", other) is tree_of("llamafactory", None)
+    assert scenarios(other, "llamafactory")
