@@ -351,6 +351,32 @@ def test_experts_in_the_hosts_memory_are_not_split(tmp_path: Path) -> None:
     assert "host's memory" in found["fsdp"][1]
 
 
+OWN_SOURCE = """\
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Arguments:
+    model_name_or_path: str = field(default=None)
+    finetuning_type: str = field(default="lora")
+    cutoff_len: int = field(default=2048)
+{}"""
+
+
+@pytest.mark.parametrize(
+    ("more", "status"), [("", NA), ("    use_mca: bool = field(default=False)\n", OFF)]
+)
+def test_the_source_at_hand_says_what_it_takes(more: str, status: Status, tmp_path: Path) -> None:
+    files = {
+        "src/llamafactory/extras/env.py": 'VERSION = "0.9.4.dev0"\n',
+        "src/llamafactory/hparams/parser.py": "",
+        "src/llamafactory/hparams/own_args.py": OWN_SOURCE.format(more),
+        "sft.yaml": recipe(settings_of(Case("", ON, FULL))),
+        "train.sh": "llamafactory-cli train sft.yaml\n",
+    }
+    assert said_of(tmp_path, files)["megatron-core"][0] is status
+
+
 def test_starts_of_adapters_are_offered_as_far_as_they_go(tmp_path: Path) -> None:
     found = said_of(tmp_path, by_recipe(Case("", ON, {"quantization_bit": 4})))
     assert "LoftQ by scripts" in found["loftq"][1]

@@ -100,6 +100,9 @@ def lacks(run: Run, distribution: str, group: str, name: str) -> bool:
     table, held = table_of(distribution), run.held.get(distribution)
     if table is None or not table.spans(group, name):
         return False  # what a base distribution declares is another's
+    own = run.declared.get(f"{distribution} {group}")
+    if own:
+        return name not in own
     state = at_hand(run, distribution)
     if state is not None:
         return not any(table.knows(group, name, release) for release in state.allowed)

@@ -792,7 +792,7 @@ class Assembly:
             perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
             unreleased=installed.unreleased,
             held={one.name: one.version for one in held if one.version},
-            declared=next((one.declares for one in held if one.declares), {}),
+            declared={name: own for one in held for name, own in one.declares.items()},
             problems=problems,
             refused=parts.refused,
             unexported=self._unexported(command),

@@ -1,4 +1,5 @@
-"""The parameters of ms-swift's commands as the source that a project holds declares them."""
+"""The parameters of ms-swift's and LLaMA-Factory's commands as the source that a project holds
+declares them."""
 
 from __future__ import annotations
 
@@ -47,6 +48,27 @@ def declared_in(folder: str, paths: Iterable[str], read: Callable[[str], str]) -
         if name:
             found[command] = dict(_fields(classes[name], classes, frozenset()))
     return found
+
+
+_OF_LLAMAFACTORY = re.compile(r"(?:src/)?(?:llamafactory|llmtuner)/hparams/\w+\.py")
+_OF_EACH_FILE = frozenset({"model_name_or_path", "finetuning_type", "cutoff_len"})
+LLAMAFACTORY = "llamafactory train"
+"""The command of LLaMA-Factory among the declared ones."""
+
+
+def declared_by_llamafactory(
+    folder: str, paths: Iterable[str], read: Callable[[str], str]
+) -> Declared:
+    """What LLaMA-Factory's source in ``folder`` declares; nothing where a file of it is lost."""
+    start = f"{folder}/" if folder else ""
+    found = {
+        name: setting
+        for path in sorted(paths)
+        if path.startswith(start) and _OF_LLAMAFACTORY.fullmatch(path[len(start) :])
+        for one in argument_classes(read(path), path)
+        for name, setting in one.fields.items()
+    }
+    return {LLAMAFACTORY: found} if found.keys() >= _OF_EACH_FILE else {}
 
 
 def _fields(

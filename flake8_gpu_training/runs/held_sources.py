@@ -11,7 +11,11 @@ from types import MappingProxyType
 from typing import Callable
 
 from flake8_gpu_training.facts import Command
-from flake8_gpu_training.runs.held_parameters import Declared, declared_in
+from flake8_gpu_training.runs.held_parameters import (
+    Declared,
+    declared_by_llamafactory,
+    declared_in,
+)
 from flake8_gpu_training.sources.constructors import defaults_of
 
 # A file that only the source of the distribution has.
@@ -121,7 +125,7 @@ def releases_held(
                 found[_root_of(path[: mark.start()]), name] = version[1]
     into = {folder for command in commands for folder in _installs(command)}
     held = [
-        Held(f, name, v, f in into, declared_in(f, listed, read) if name == "ms-swift" else {})
+        Held(f, name, v, f in into, _DECLARED[name](f, listed, read))
         for (f, name), v in sorted(found.items())
     ]
     return (*held, *_of_videox(listed, read))
@@ -144,6 +148,9 @@ def _of_videox(listed: frozenset[str], read: Callable[[str], str]) -> Iterable[H
                 for name, setting in defaults_of(read(file), file, "text_drop_ratio")
             }
             yield Held(folder, "videox-fun", "", declares=found)
+
+
+_DECLARED = {"ms-swift": declared_in, "llamafactory": declared_by_llamafactory}
 
 
 def _is_whole(name: str, folder: str, listed: frozenset[str]) -> bool:
