@@ -85,6 +85,7 @@ def test_the_default_of_a_data_set_of_ones_own_decides(
     item = items["text-dropout"]
     assert item.status is status, item.current.en
     assert shows in str([evidence.text for evidence in item.evidence])
+    assert "has no data set of latents" in items["preencoded-dataset"].current.en
     if shows:
         assert item.evidence[0].location is not None
         assert item.evidence[0].location.path == "videox_fun/data/edits.py"

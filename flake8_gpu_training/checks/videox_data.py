@@ -291,6 +291,15 @@ train_dataset = ImageVideoSafetensorsDataset(args.train_data_meta, args.train_da
 # and in the loop: latents = batch["latents"] instead of _batch_encode_vae(pixel_values)"""
 
 
+_LATENTS = """\
+from safetensors.torch import load_file, save_file
+
+# once, before training: the latents of every sample
+save_file({"latents": latents.cpu()}, f"{cache}/{index}.safetensors")
+# and in the data set: sample["latents"] = load_file(path)["latents"], which the loop reads
+# instead of _batch_encode_vae(pixel_values)"""
+
+
 @of_videox
 def _preencoded(run: Run) -> Judgement:
     called = first_call(run, ".ImageVideoSafetensorsDataset")
@@ -298,6 +307,14 @@ def _preencoded(run: Run) -> Judgement:
         return seen(called)
     if prompts_only(run):
         return cannot_apply(NO_SAMPLES)
+    if run.declared and "ImageVideoSafetensorsDataset" not in run.declared:
+        return by_code(
+            Text(
+                "每步都用 VAE 编码；项目中的 VideoX-Fun 没有读取 latent 的数据集",
+                "the VAE encodes every batch; the project's copy has no data set of latents",
+            ),
+            _LATENTS,
+        )
     return by_code(
         Text(
             "每步都用 VAE 编码；ImageVideoSafetensorsDataset 已有，但没有脚本使用",
