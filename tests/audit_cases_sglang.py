@@ -372,6 +372,10 @@ def _parallel() -> Iterator[Case]:
         yield from of(item, OFF, {"tp_size": 8}, model=LARGE)
         yield from of(item, NA, {})
         yield from of(item, NA, {"tp_size": 8}, model=LARGE, gpus=A100)
+    symmetric = "symmetric-memory"
+    for options, status in (({"device": "npu"}, NA), ({"attention_backend": "aiter"}, OFF)):
+        yield Case(symmetric, status, "flags", flags({"tp_size": 8, **options}, gpus=""))
+        yield Case("nvls", NA, "flags", flags({"tp_size": 8, **options}, gpus=""))
     deep = "deepep-parameters"
     yield from of(deep, ON, SPREAD, "deepep_mode=auto", model=LATENT)
     yield from of(deep, ON, {**SPREAD, "deepep_mode": "low_latency"}, "low_latency", model=LATENT)

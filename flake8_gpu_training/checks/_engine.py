@@ -70,7 +70,7 @@ _FOREIGN_PREFIXES = (
     *("ASCEND_", "NPU_", "HABANA_", "PT_HPU_"),
     *("VLLM_ROCM_", "VLLM_CPU_", "SGLANG_USE_MLX"),
 )
-_FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_.-])(?:npu|ascend|rocm|hpu|gaudi|xpu)(?=[/_.-]|$)")
+_FOREIGN_SCRIPT = re.compile(r"(?i)(?:^|[/_.-])(?:npu|ascend|rocm|amd|hpu|gaudi|xpu)(?=[/_.-]|$)")
 _FOREIGN_BACKEND = re.compile(r"(?i)rocm|aiter|^(?:ascend|wave|intel_amx|intel_xpu)$")
 """Backends of attention for hardware of others."""
 _FOREIGN_DEVICES = frozenset({"cpu", "tpu", "xpu", "hpu", "neuron", "npu"})

@@ -252,6 +252,22 @@ def chosen_backend(engine: Engine) -> Optional[str]:
     return None if engine.is_open else default_backend(engine)
 
 
+_AMD_GPU = re.compile(r"(?i)mi\d")
+_AMD_SCRIPT = re.compile(r"(?i)(?:^|[/_-])(?:rocm|amd)(?=[/_.-]|$)")
+
+
+def is_for_amd(engine: Engine) -> bool:
+    """Whether the run is for AMD's GPUs."""
+    asked = engine.written("prefill_attention_backend", "attention_backend")
+    if asked is not None and str(asked.value) in ("aiter", "wave"):
+        return True
+    run = engine.run
+    if any(n in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") for n in run.environment):
+        return True
+    told = _AMD_GPU.match(run.hardware.gpu or "") or _AMD_SCRIPT.search(run.location.path)
+    return told is not None
+
+
 def is_for_npus(engine: Engine) -> bool:
     """Whether the run is for Ascend NPUs, which have one backend of attention."""
     device = engine.written("device")

@@ -379,7 +379,7 @@ def _page_of(engine: Engine) -> Optional[tuple[int, Text]]:
         return 128, Text("由 ascend 后端决定", "by the backend ascend")
     for name in ("attention_backend", "decode_attention_backend", "prefill_attention_backend"):
         asked = engine.written(name)
-        if asked is not None and asked.value in _PAGES:
+        if asked is not None and str(asked.value) in _PAGES:
             return _PAGES[str(asked.value)], Text(
                 f"由 {asked.value} 后端决定", f"by the backend {asked.value}"
             )

@@ -28,6 +28,7 @@ from flake8_gpu_training.checks._sglang import (
     defaulted,
     dispatches,
     examples,
+    is_for_amd,
     is_latent,
     is_mixture,
     number_of,
@@ -239,13 +240,17 @@ def _by_switch(engine: Engine, *names: str) -> Judgement:
     )
 
 
+_SYMMETRIC = "enable_symm_mem"
+"""On CUDA and on ROCm (arg_groups/platform_hook.py: handle_symm_mem_device_support)."""
+
+
 def _without(engine: Engine, *names: str) -> Optional[Judgement]:
     if is_lacking(engine, *names):
         return lacks(engine)
     size, generation = ranks(engine), architecture(engine.run)
     if size == 1:
         return cannot_apply(UNSPREAD)
-    if is_foreign(engine.run):
+    if is_foreign(engine.run) and not (_SYMMETRIC in names and is_for_amd(engine)):
         return cannot_apply(FOREIGN)
     if generation not in (None, "Hopper", "Blackwell"):
         return cannot_apply(Text("需要 Hopper 或更新的 NVSwitch", "it takes NVSwitch of Hopper"))
@@ -372,9 +377,7 @@ CHECKS: tuple[Check, ...] = (
         "symmetric-memory",
         Text("对称内存通信", "Communication in symmetric memory"),
         Priority.LOW,
-        of_engine(
-            sglang=lambda engine: _by_switch(engine, "enable_symm_mem", "enable_torch_symm_mem")
-        ),
+        of_engine(sglang=lambda engine: _by_switch(engine, _SYMMETRIC, "enable_torch_symm_mem")),
         why="Buffers at the same address on each GPU are added up in one step.",
         fix="Set --enable-symm-mem, and measure.",
         items=sglang_item("D", "symmetric-memory", 0.5),
