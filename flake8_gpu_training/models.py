@@ -46,8 +46,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
         r"qwen|qwq|llama|mistral|mixtral|ministral|gemma|\bphi-?\d|deepseek|internlm|glm|baichuan|\byi-"
         r"|bloom|falcon|\bopt-\d|gpt2|gpt-?(neo|j|oss)|pythia|codegen-\d|xglm-\d|dialogpt-|cerebras-gpt|olmo|smollm|granite|minicpm|starcoder"
         r"|codellama|vicuna|alpaca|zephyr|tinyllama|kimi|moonlight|hunyuan|ernie|seed-oss|nemotron|mpt-"
-        r"|lfm2|minimax|mimo-|(?:ring|ling)-(?:\d|mini|flash|lite|plus)|trinity-(?:large|mini|nano)|step-?3\.5"
-        r"|llada2|laguna-|\bhy3\b",
+        r"|lfm2|tiny-aya|command-r|\brnj-1|minimax|mimo-|(?:ring|ling)-(?:\d|mini|flash|lite|plus)"
+        r"|trinity-(?:large|mini|nano)|step-?3\.5|llada2|laguna-|\bhy3\b",
         "LLM",
     ),
 )

@@ -252,10 +252,9 @@ def test_attention_before_sdpa_was_the_default() -> None:
 
 
 def test_models_loaded_in_two_ways_leave_attention_unknown() -> None:
-    text = (
-        TRAINER.format(model=', attn_implementation="sdpa"')
-        + 'ref = AutoModelForCausalLM.from_pretrained("r", attn_implementation="eager")\n'
-    )
+    other = 'ref = AutoModelForCausalLM.from_pretrained("r", attn_implementation="eager")'
+    text = TRAINER.format(model=', attn_implementation="sdpa"')
+    text = text.replace("model = ", f"{other}\nmodel = ", 1)
     setting = profile(run_of("hf_trainer", python=text, constructor="TrainingArguments"))
     assert isinstance(setting["attention"].value, Unknown)
     assert set(setting["attention"].value.candidates) == {"sdpa", "eager"}

@@ -108,6 +108,9 @@ def test_a_class_bound_to_another_name_keeps_its_own() -> None:
         ("not True", "", False),
         ("A", "A, B = 1, 2", 1),
         ("N", "if c:\n    N = 1\nelse:\n    N = 1", 1),
+        ("N", "N = 1\nN = 2", 2),
+        ("N", "if c:\n    N = 1\nN = 2", 2),
+        ("N", "N = 3\nB = False\nif B:\n    N = 1\nelse:\n    N = 2", 2),
     ],
 )
 def test_what_can_be_known_is_known(expression: str, before: str, expected: object) -> None:
@@ -121,6 +124,8 @@ def test_what_can_be_known_is_known(expression: str, before: str, expected: obje
     [
         ("args.lr", "", "args.lr", ()),
         ("N", "N = 1\nif c:\n    N = 2", "N", (1, 2)),
+        ("N", "N = 1\nfor i in x:\n    N = 2", "N", (1, 2)),
+        ("N", "try:\n    N = 1\nexcept E:\n    N = 2", "N", (1, 2)),
         ("1 if c else 2", "", "1 if c else 2", (1, 2)),
         ("args.n or 4", "", "args.n or 4", (4,)),
         ("os.environ.get('WS', 4)", "", "environment variable WS", (4,)),

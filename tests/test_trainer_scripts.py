@@ -144,6 +144,17 @@ def test_nothing_is_advised_that_the_release_does_not_have(
     assert message.startswith(f"set {workers}:")
 
 
+@pytest.mark.parametrize(
+    ("release", "expected"), [("4.57.6", Status.DISABLED), ("5.24.0", Status.PARTIAL)]
+)
+def test_a_family_takes_flash_attention_from_the_release_that_brings_it(
+    tmp_path: Path, release: str, expected: Status
+) -> None:
+    text = program().replace("Qwen/Qwen2.5-1.5B", "Salesforce/codegen-2B-mono")
+    (run,) = runs_of(tmp_path, files(text, f"transformers=={release}"))
+    assert status(run, "GPU301") is expected
+
+
 # --- lengths ---------------------------------------------------------------------------------
 
 CUT = "data = data.map(lambda row: tokenizer(row, truncation=True, max_length=1024))\n"
@@ -293,8 +304,155 @@ def test_a_trainer_that_loads_by_name_is_told_by_its_arguments(tmp_path: Path) -
     assert message.startswith("set model_init_kwargs={'attn_implementation': 'flash_attention_2'}")
     given = ', model_init_kwargs={"torch_dtype": "bfloat16"}'
     (own,) = runs_of(tmp_path / "b", files(BY_NAME.format(arguments=given)))
-    assert status(own, "GPU301") is Status.UNKNOWN
+    assert status(own, "GPU301") is Status.PARTIAL
+    assert own.value("quantization_method") == "none"
+    (message,) = (finding.message for finding in findings([own], "GPU301"))
+    assert "'torch_dtype': 'bfloat16', 'attn_implementation': 'flash_attention_2'" in message
+    given = ', model_init_kwargs={"quantization_config": mine}'
+    (own,) = runs_of(tmp_path / "c", files(BY_NAME.format(arguments=given)))
     assert own.value("quantization_method") is None
+
+
+def test_a_name_that_a_later_cell_binds_again_is_still_the_earlier_ones(tmp_path: Path) -> None:
+    text = "name = 'Qwen/Qwen2.5-1.5B'\n" + program().replace(
+        'AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")',
+        "AutoModelForCausalLM.from_pretrained(name)",
+    )
+    (run,) = runs_of(tmp_path, files(f"{text}\nname = 'me/tuned'\n"))
+    assert run.model.name == "Qwen/Qwen2.5-1.5B"
+
+
+ADAPTED = """\
+import argparse
+from peft import LoraConfig
+parser = argparse.ArgumentParser()
+parser.add_argument("--use-lora", action="store_true")
+options{rest} = parser.parse_{known}args()
+chosen = None
+if options.use_lora:
+    chosen = LoraConfig(r=8)
+"""
+
+
+@pytest.mark.parametrize(("flag", "expected"), [("", "full"), (" --use-lora", "lora")])
+@pytest.mark.parametrize(("rest", "known"), [("", ""), (", rest", "known_")])
+def test_an_adapter_that_a_flag_asks_for_is_left_out_without_it(
+    tmp_path: Path, flag: str, expected: str, rest: str, known: str
+) -> None:
+    text = ADAPTED.format(rest=rest, known=known) + BY_NAME.format(arguments="").replace(
+        "args=args,", "args=args, peft_config=chosen,"
+    )
+    given = {**files(text), "run.sh": f"python train.py{flag}\n"}
+    (run,) = runs_of(tmp_path, given)
+    assert not run.is_open
+    assert run.value("tuning") == expected
+
+
+def test_what_a_parser_does_not_know_and_a_program_uses_may_be_any_setting(tmp_path: Path) -> None:
+    text = ADAPTED.format(rest=", rest", known="known_") + "configure(rest)\n"
+    (run,) = runs_of(tmp_path, {"train.py": text + BY_NAME.format(arguments="")})
+    assert run.is_open
+
+
+def test_the_attention_of_a_model_named_by_an_argument_is_transformers_choice(
+    tmp_path: Path,
+) -> None:
+    text = """\
+from trl import GRPOConfig, GRPOTrainer, ModelConfig, ScriptArguments, TrlParser
+
+script_args, args, model_args = TrlParser(
+    (ScriptArguments, GRPOConfig, ModelConfig)
+).parse_args_and_config()
+args.model_init_kwargs = dict(attn_implementation=model_args.attn_implementation)
+GRPOTrainer(
+    model=model_args.model_name_or_path, args=args, reward_funcs=[score], train_dataset=data
+).train()
+"""
+    command = "python train.py --model_name_or_path Qwen/Qwen2.5-7B-Instruct"
+    (run,) = runs_of(tmp_path / "a", {**files(text), "run.sh": f"{command}\n"})
+    assert run.value("attention") == "sdpa"
+    (message,) = (finding.message for finding in findings([run], "GPU301"))
+    assert message.startswith("set --attn_implementation flash_attention_2")
+    command += " --attn_implementation flash_attention_2"
+    (run,) = runs_of(tmp_path / "b", {**files(text), "run.sh": f"{command}\n"})
+    assert run.value("attention") == "flash_attention_2"
+
+
+def test_an_asynchronous_trainer_samples_on_a_server(tmp_path: Path) -> None:
+    text = BY_NAME.replace("GRPO", "AsyncGRPO").replace("from trl ", "from trl.experimental ")
+    (run,) = runs_of(tmp_path, files(text.format(arguments="")))
+    assert run.value("algorithm") == "grpo"
+    assert run.value("rollout_engine") == "vllm"
+    assert status(run, "GPU920") is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "expected"),
+    [
+        ("SFT", "", Status.ENABLED),
+        ("KTO", "", Status.ENABLED),
+        ("CPO", "", Status.NOT_APPLICABLE),
+        ("CPO", ", data_collator=mine", Status.ENABLED),
+        ("GKD", "", Status.NOT_APPLICABLE),
+        ("OnlineDPO", "", Status.NOT_APPLICABLE),
+        ("PPO", "", Status.NOT_APPLICABLE),
+    ],
+)
+def test_trainers_that_keep_all_columns_remove_none(
+    tmp_path: Path, name: str, more: str, expected: Status
+) -> None:
+    text = BY_NAME.format(arguments="").replace("GRPO", name)
+    text = text.replace(", reward_funcs=[score]", more)
+    (run,) = runs_of(tmp_path, files(text))
+    assert status(run, "GPU522") is expected
+
+
+@pytest.mark.parametrize(("more", "reentrant"), [("", False), (", tokenizer=tokenizer", True)])
+def test_defaults_are_those_of_releases_that_take_the_runs_arguments(
+    tmp_path: Path, more: str, reentrant: bool
+) -> None:
+    text = program(arguments=", gradient_checkpointing=True", more=more)
+    (run,) = runs_of(tmp_path / "a", files(text))
+    assert run.value("reentrant_checkpointing") is reentrant
+    (run,) = runs_of(tmp_path / "b", files(text, "transformers==5.1.0"))
+    assert run.value("reentrant_checkpointing") is False
+
+
+def test_a_model_config_that_the_program_builds_names_the_model_and_asks_for_adapters(
+    tmp_path: Path,
+) -> None:
+    text = """\
+from trl import GRPOConfig, GRPOTrainer, ModelConfig, get_peft_config
+
+config = ModelConfig(
+    model_name_or_path="Qwen/Qwen2.5-3B-Instruct",
+    attn_implementation="flash_attention_2",
+    use_peft=True,
+    load_in_4bit=True,
+)
+GRPOTrainer(
+    model=config.model_name_or_path,
+    args=GRPOConfig(output_dir="out"),
+    reward_funcs=[score],
+    train_dataset=data,
+    peft_config=get_peft_config(config),
+).train()
+"""
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.model.name == "Qwen/Qwen2.5-3B-Instruct"
+    assert run.value("tuning") == "lora"
+    # Nothing hands the kernel and the quantizer to what loads the model.
+    assert run.value("attention") == "sdpa"
+    assert run.value("quantization_method") == "none"
+
+
+def test_what_tries_a_trained_model_loads_another(tmp_path: Path) -> None:
+    load = 'AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B"'
+    text = program(after='model = AutoModelForCausalLM.from_pretrained("out")').replace(
+        f"model = {load}", f'model = {load}, attn_implementation="flash_attention_2"', 1
+    )
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.value("attention") == "flash_attention_2"
 
 
 @pytest.mark.parametrize(
@@ -498,3 +656,114 @@ def test_a_recipe_comes_first_and_flags_over_it(
     assert run.value("micro_batch_size") == batch
     assert run.value("optimizer") == optimizer
     assert run.value("group_by_length") is False
+
+
+# --- what files and dicts give -----------------------------------------------------------------
+
+READS_JSON = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_json_file("args.json")
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+
+
+def test_texts_that_fill_an_argument_class_are_true_as_they_are(tmp_path: Path) -> None:
+    told = {"output_dir": "out", "gradient_checkpointing": "yes", "tf32": "false", "bf16": False}
+    given = {"train.py": READS_JSON, "args.json": json.dumps(told)}
+    (run,) = runs_of(tmp_path, given)
+    assert not run.is_open
+    assert run.value("gradient_checkpointing") is True
+    assert run.value("tf32") is True
+
+
+def test_the_parser_of_trl_reads_the_texts_of_a_file(tmp_path: Path) -> None:
+    text = """\
+from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer, TrlParser
+
+script_args, args, model_args = TrlParser(
+    (ScriptArguments, SFTConfig, ModelConfig)
+).parse_args_and_config()
+SFTTrainer(model=model_args.model_name_or_path, args=args, train_dataset=data).train()
+"""
+    recipe = 'model_name_or_path: Qwen/Qwen2.5-1.5B\npacking: "false"\nbf16: "true"\n'
+    given = {"sft.yaml": recipe, "run.sh": "python train.py --config sft.yaml\n"}
+    (run,) = runs_of(tmp_path, {**given, "train.py": text})
+    assert run.value("packing") is False
+    assert run.value("precision") == "bf16"
+
+
+def test_the_trainer_of_transformers_packs_nothing(tmp_path: Path) -> None:
+    text = program(arguments=", packing=True").replace("TrainingArguments(", "SFTConfig(")
+    text = "from trl import SFTConfig\n" + text
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.value("packing") is False
+    tuned = text.replace("Trainer(\n", "SFTTrainer(\n").replace("import SFTConfig", "import *")
+    tuned = tuned.replace("from trl import *", "from trl import SFTConfig, SFTTrainer")
+    (run,) = runs_of(tmp_path / "b", files(tuned))
+    assert run.value("packing") is True
+
+
+def test_classes_that_a_function_hands_on_in_a_dict_are_known(tmp_path: Path) -> None:
+    text = """\
+def stack():
+    from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+    return {
+        "AutoModelForCausalLM": AutoModelForCausalLM,
+        "Trainer": Trainer,
+        "TrainingArguments": TrainingArguments,
+    }
+
+
+modules = stack()
+model = modules["AutoModelForCausalLM"].from_pretrained("Qwen/Qwen2.5-1.5B")
+args = modules["TrainingArguments"](output_dir="out", bf16=True)
+modules["Trainer"](model=model, args=args, train_dataset=data).train()
+"""
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.framework == "hf_trainer"
+    assert run.value("precision") == "bf16"
+    assert run.model.name == "Qwen/Qwen2.5-1.5B"
+
+
+def test_an_argument_of_two_names_is_neither_unread(tmp_path: Path) -> None:
+    before = 'named = "dtype" if new else "torch_dtype"\n'
+    text = before + program().replace(
+        'from_pretrained("Qwen/Qwen2.5-1.5B")', 'from_pretrained("Qwen/Qwen2.5-1.5B", **{named: t})'
+    )
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.value("quantization_method") == "none"
+
+
+@pytest.mark.parametrize(("test", "method"), [("quantized", None), ("True", "bnb")])
+def test_a_quantizer_in_a_branch_is_only_perhaps_used(
+    tmp_path: Path, test: str, method: Optional[str]
+) -> None:
+    before = f"""\
+from transformers import BitsAndBytesConfig
+chosen = None
+if {test}:
+    chosen = BitsAndBytesConfig(load_in_4bit=True)
+"""
+    text = before + program().replace(
+        'AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")',
+        'AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B", quantization_config=chosen)',
+    )
+    (run,) = runs_of(tmp_path, files(text))
+    assert run.value("quantization_method") == method
+
+
+def test_a_comment_in_backticks_leaves_the_flags_behind_it(tmp_path: Path) -> None:
+    text = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser, Trainer, TrainingArguments
+
+(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-1.5B")
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+    command = "python train.py --output_dir out \\\n  `# precision` \\\n  --bf16 True --tf32 True\n"
+    (run,) = runs_of(tmp_path, {"train.py": text, "run.sh": command})
+    assert run.value("precision") == "bf16"
+    assert run.value("tf32") is True

@@ -23,7 +23,7 @@ _LIGER_FAMILIES = re.compile(
     r"granite-?3|"
     r"olmo-?[23]|"
     r"glm-4-(?:9b|32b)-0414|glm-4\.[15]v|"
-    r"smollm3|"
+    r"smollm3|smolvlm2|"
     r"gpt-oss|"
     r"exaone-?4|"
     r"falcon-h1|"
@@ -49,7 +49,7 @@ _LIGER_LESS = re.compile(
     r"mobilellm|"
     r"keye-vl|deepseek-(?:vl|ocr)|janus|moss-vl|ovis|emu3|got-ocr|diffusiongemma|cog(?:vlm|agent)|"
     r"dots\.ocr|(?:nvidia-)?nemotron-(?:h|3)|kimi|step-?(?:3|audio)|mplug|docowl|sail-vl|valley|"
-    r"molmo|florence|idefics|yi-vl|bert-|roberta|deberta|electra"
+    r"tiny-aya|(?:c4ai-)?command-r|smolvlm-|ministral-3-|molmo|florence|idefics|yi-vl|bert-|roberta|deberta|electra"
     r")"
 )
 # Kinds of models without a head that predicts tokens, or with layers of their own.

@@ -8,6 +8,7 @@ from typing import Any, Callable, Optional
 
 from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks import reading
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named, of_generation
 from flake8_gpu_training.runs.model import Run, once_per_run
 from flake8_gpu_training.weights import weights_type
@@ -263,12 +264,18 @@ _NO_FLASH_CODE = re.compile(
     r"(?i)chatglm|baichuan|(?:^|/)qwen-(?!(?:1\.5|[23])\b)|bloom|(?:^|/)mpt-|"
     r"(?:^|/)(?:m|flan-|long-)?t5|codegen|xglm-|(?:^|/)openai-gpt$|prophetnet|"
     r"(?:^|/)internlm-|janus|got-ocr.*-hf|deepseek-ocr|xlnet|gpt-oss|llama-?4-|"
-    r"llama-3\.2-(?:11|90)b|paligemma|gemma-3-(?:4|12|27)b|gemma-4"
+    r"llama-3\.2-(?:11|90)b|paligemma|gemma-3-(?:4|12|27)b|gemma-4|diffusiongemma"
 )
+
+
+# transformers 5.24.0 modeling_codegen.py: _supports_flash_attn; not in 5.23.0.
+_FLASH_SINCE_5_24 = re.compile(r"(?i)(?:^|/)codegen-")
 
 
 def has_no_flash_code(run: Run) -> bool:
     """Whether the model's own code does not run with FlashAttention-2."""
+    if _FLASH_SINCE_5_24.search(run.model.known_as) is not None:
+        return version_at_hand(run, "transformers") < (5, 24)
     return _NO_FLASH_CODE.search(run.model.known_as) is not None
 
 

@@ -18,6 +18,12 @@ from flake8_gpu_training.runs.model import Run
 
 ROLLOUT = ("grpo", "gkd", "rloo", "ppo")
 """Algorithms that generate completions while they train."""
+SAMPLING = (
+    *ROLLOUT,
+    *("online_dpo", "nash_md", "xpo", "gold", "distillation", "iw_opd"),
+    *("sdft", "sdpo", "ssd", "a2po", "minillm"),
+)
+"""Those, and the further ones of TRL's trainers that learn from what a model samples."""
 PREFERENCE = ("dpo", "orpo", "kto", "simpo", "cpo")
 
 # Names of models that take images, video or sound.

@@ -46,7 +46,7 @@ from flake8_gpu_training.checks.base import (
     Judgement,
     Priority,
 )
-from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.facts import Call, Setting, Unknown
 from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.llamafactory import (
     is_unreleased,
@@ -130,6 +130,8 @@ def _tuned(run: Run) -> Judgement:
 def _adapters_by_hand(run: Run, setting: Setting) -> Judgement:
     configured = first_call(run, "peft.LoraConfig")
     call = configured or first_call(run, "peft.get_peft_model")
+    if call is not None and call.conditions and run.framework == "hf_trainer":
+        return cannot_tell(setting)
     if call is not None:
         other = configured is None and _of_other_adapters(run)
         return seen(call, "peft" if other else "lora")
@@ -348,9 +350,18 @@ def _needs_weights(run: Run) -> Optional[Judgement]:
                 "冻结微调训练部分基座权重，不量化", "freeze tuning trains weights of the base model"
             )
         )
+    if tuning is None and run.framework == "hf_trainer":
+        told = run.practice("tuning").value
+        candidates = told.candidates if isinstance(told, Unknown) else ()
+        trains_base = bool(candidates) and set(candidates) <= {"full", "freeze"}
+        return cannot_apply(_TRAINED) if trains_base else off(_PLAIN)
     return cannot_apply(_UNQUANTIZED)
 
 
+_TRAINED = Text(
+    "训练的是基座权重本身，不量化", "weights of the model itself are trained: they stay whole"
+)
+_PLAIN = Text("权重未量化", "the weights are not quantized")
 _UNQUANTIZED = Text("全参训练不量化权重", "full tuning needs unquantized weights")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -53,10 +54,10 @@ from flake8_gpu_training.checks._scale import (
     text,
 )
 from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
-from flake8_gpu_training.facts import Call, Setting
+from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
-from flake8_gpu_training.frameworks.attention_defaults import sdpa_since
-from flake8_gpu_training.frameworks.transformers import BY_NAME
+from flake8_gpu_training.frameworks.attention_defaults import BY_RELEASE, UNTOLD, sdpa_since
+from flake8_gpu_training.frameworks.transformers import BY_NAME, parses_model_config
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -113,7 +114,7 @@ def _attention(run: Run) -> Judgement:
     if not setting.known and is_convolutional(run):
         return cannot_apply(Text("卷积网络没有注意力", "a convolutional network: no attention"))
     if not setting.known:
-        return cannot_tell(setting)
+        return _left_open(run, setting)
     if run.value("megatron") is True and written == "sdpa":
         return on(setting, "sdpa")  # cuDNN's fused kernel
     if run.value("megatron") is True and written != "eager":
@@ -131,7 +132,8 @@ def _attention(run: Run) -> Judgement:
     unmasked = _unmasked_product(run)
     if written == "sdpa" and unmasked is not None:
         return seen(unmasked, "sdpa")
-    if run.framework in ("hf_trainer", "swift") and run.model.kind == "unknown":
+    is_unknown = run.model.kind == "unknown" and not has_no_flash_code(run)
+    if run.framework in ("hf_trainer", "swift") and is_unknown:
         return cannot_tell(Text("模型未知", "the model is not known"))
     if not is_language_model(run):
         return _will_do(run, setting, written, _of_no_decoder(run, setting))
@@ -141,7 +143,7 @@ def _attention(run: Run) -> Judgement:
         few = Text("注意力层很少，SDPA 足够", "few layers attend: SDPA will do")
         return _will_do(run, setting, written, few)
     if has_no_flash_code(run):
-        none = Text("该模型的代码没有 Flash Attention", "the model's code has none")
+        none = _NO_FLASH_CODE
         if written == "eager" and not setting.explicit:
             none = Text("该模型默认使用 eager 注意力", "the model's default is eager attention")
         best = _SDPA_AT_MOST.search(run.model.known_as) is not None
@@ -162,6 +164,25 @@ def _attention(run: Run) -> Judgement:
     return answer
 
 
+_NO_FLASH_CODE = Text("该模型的代码没有 Flash Attention", "the model's code has no FlashAttention")
+
+
+def _left_open(run: Run, setting: Setting) -> Judgement:
+    """An attention that is not known; of a default that releases choose, and of a model that is
+    no decoder, no other kernel than the two is missed."""
+    answer = cannot_tell(setting)
+    if has_no_flash_code(run):
+        return excluding(answer, _NO_FLASH_CODE, "flash-attention-2", "flash-attention-3")
+    candidates = set(getattr(setting.value, "candidates", ()))
+    is_default = setting.value == Unknown(BY_RELEASE, tuple(UNTOLD))
+    if not is_default or not candidates or is_language_model(run):
+        return answer
+    others = Text(
+        "默认为 sdpa 或 eager，视版本而定", "the default is sdpa or eager, by the release"
+    )
+    return excluding(answer, others, "flash-attention-2", "flash-attention-3", "flex-attention")
+
+
 def _of_no_decoder(run: Run, setting: Setting) -> Text:
     """Why flash attention is not missed, and whether the release at hand keeps SDPA away."""
     if setting.value != "eager" or setting.explicit:
@@ -178,7 +199,7 @@ def _of_no_decoder(run: Run, setting: Setting) -> Text:
 
 # _supports_sdpa, and no flash attention, in transformers 5.24, models/*/modeling_*.py.
 _SDPA_AT_MOST = re.compile(
-    r"(?i)gemma-3-(?:4|12|27)b|gemma-4|paligemma|llama-?4-|llama-3\.2-(?:11|90)b"
+    r"(?i)gemma-3-(?:4|12|27)b|gemma-4|diffusiongemma|paligemma|llama-?4-|llama-3\.2-(?:11|90)b"
 )
 
 
@@ -221,7 +242,8 @@ def _loader_is_missing(run: Run) -> bool:
 
 def _loads_by_name(run: Run, setting: Setting) -> bool:
     """Whether a trainer of TRL loads the model, and may be told how by its arguments."""
-    return BY_NAME in setting.note and "model_init_kwargs" not in run.settings
+    told = run.settings.get("model_init_kwargs")
+    return BY_NAME in setting.note and (told is None or isinstance(told.value, Mapping))
 
 
 def _packs(run: Run) -> bool:
@@ -353,12 +375,27 @@ def _loading_call(run: Run) -> Optional[Call]:
 
 def _attention_parameters(run: Run, setting: Setting) -> Optional[dict[str, Any]]:
     if _loads_by_name(run, setting):
-        return {"model_init_kwargs": {"attn_implementation": "flash_attention_2"}}
+        return _initialized_with_flash(run)
     if run.framework in ("hf_trainer", "generic") and run.value("megatron") is not True:
         if _named_otherwise(run):
             return {"use_flash_attention_2": True}
         return {"attn_implementation": "flash_attention_2"}
     return None
+
+
+def _initialized_with_flash(run: Run) -> dict[str, Any]:
+    """What tells TRL, which loads the model, its kernel: the field of ModelConfig that the
+    program hands on, or the arguments of the load beside those that are given already."""
+    told = run.settings.get("model_init_kwargs")
+    given: Mapping[str, Any] = {} if told is None else told.value
+    if run.place.kind is not PlaceKind.PYTHON and parses_model_config(run):
+        return {"attn_implementation": "flash_attention_2"}
+    kept = {
+        name: value.removeprefix("torch.") if isinstance(value, str) else value
+        for name, value in given.items()
+        if known(value)
+    }
+    return {"model_init_kwargs": {**kept, "attn_implementation": "flash_attention_2"}}
 
 
 _HAS_FLASH = (4, 34)

@@ -345,7 +345,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return off(_WITHOUT_LOSS)  # require_logits, model_utils/liger_kernel.py
     if text(run, "algorithm") not in (None, "pt", "sft"):
         return off(
-            Text("RLHF 训练的 Liger 损失另有条件", "RLHF losses have conditions of their own")
+            Text("该算法的损失使用 Liger 另有条件", "its loss takes Liger on conditions of its own")
         )
     if prefers_unsloth(run):
         return off(Text("单卡 LoRA 更适合 Unsloth", "LoRA on one GPU: Unsloth suits better"))

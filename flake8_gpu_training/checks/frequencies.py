@@ -27,7 +27,7 @@ from flake8_gpu_training.checks._programs import (
     says,
 )
 from flake8_gpu_training.checks._scale import number, text, total_steps
-from flake8_gpu_training.checks._settings import ROLLOUT, algorithm, parameter, told
+from flake8_gpu_training.checks._settings import SAMPLING, algorithm, parameter, told
 from flake8_gpu_training.checks.base import (
     Check,
     Evidence,
@@ -102,7 +102,7 @@ def _checkpoints(run: Run) -> Judgement:
 def _saves_often(run: Run, steps: float, total: Optional[int]) -> bool:
     if 0 < steps < 1:  # a share of all steps
         return steps * _MANY < 1
-    if algorithm(run) in ROLLOUT:
+    if algorithm(run) in SAMPLING:
         return False  # a step samples and scores completions: minutes, not seconds
     if total is not None and total <= _FEW * max(steps, 1):
         return False
@@ -119,7 +119,7 @@ def _why_enough(run: Run, steps: float, total: Optional[int]) -> Text:
             f"每 {steps:.0%} 的步数保存一次", f"a checkpoint every {steps:.0%} of all steps"
         )
     zh, en = f"每 {steps:g} 步保存一次", f"a checkpoint {_every(steps)}"
-    if algorithm(run) in ROLLOUT:
+    if algorithm(run) in SAMPLING:
         return Text(f"{zh}；每步含采样，耗时以分钟计", f"{en}, each of which samples for minutes")
     if total is not None and total <= _FEW * max(steps, 1):
         count = int(total / max(steps, 1))
@@ -216,7 +216,7 @@ def _logging(run: Run) -> Judgement:
     if not setting.known or not strategy.known:
         return cannot_tell(setting)
     steps = number(run, "logging_steps")
-    if steps is None or 0 < steps < 1 or algorithm(run) in ROLLOUT:
+    if steps is None or 0 < steps < 1 or algorithm(run) in SAMPLING:
         return on(setting)
     accumulated = run.practice("gradient_accumulation_steps")
     if steps < _LOGS and accumulated.name in run.profile and not accumulated.known:
@@ -331,7 +331,7 @@ def _reporting(run: Run) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     if number(run, "logging_steps") == 1 and _is_remote(setting):
-        if algorithm(run) in ROLLOUT:
+        if algorithm(run) in SAMPLING:
             return on(setting)
         said = Text(
             "随日志每步远程上报（见 GPU804）", "reports as often as it logs: at every step (GPU804)"

@@ -37,7 +37,7 @@ from flake8_gpu_training.checks._scale import (
     number,
 )
 from flake8_gpu_training.checks._settings import (
-    ROLLOUT,
+    SAMPLING,
     algorithm,
     has,
     is_on,
@@ -178,7 +178,7 @@ def _setting_workers(run: Run) -> Judgement:
     workers = number(run, "dataloader_workers")
     if workers is None or workers >= WORKERS or (workers > 1 and setting.explicit):
         return on(setting)
-    if algorithm(run) in ROLLOUT and is_text(run):
+    if algorithm(run) in SAMPLING and is_text(run):
         return off(_PROMPTS)
     few = workers > 0
     reason = (
@@ -461,7 +461,7 @@ def _setting_prefetch(run: Run) -> Judgement:
 def _no_prefetch_without_workers(run: Run) -> Judgement:
     """Workers, which GPU501 advises unless the run makes its samples, prefetch by themselves: it
     is told once."""
-    if algorithm(run) in ROLLOUT:
+    if algorithm(run) in SAMPLING:
         return off(Text("没有加载进程，无法预取", "no workers: nothing is prefetched"))
     return off(
         Text("没有加载进程，无法预取（见 GPU501）", "no workers: nothing is prefetched (GPU501)")

@@ -13,7 +13,7 @@ from flake8_gpu_training.checks._judging import (
     on,
 )
 from flake8_gpu_training.checks._programs import calls, first_call
-from flake8_gpu_training.checks._settings import algorithm
+from flake8_gpu_training.checks._settings import SAMPLING, algorithm
 from flake8_gpu_training.checks._trainer import item, of_trainer
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority, Status
 from flake8_gpu_training.facts import Call, Setting, known
@@ -25,7 +25,6 @@ from flake8_gpu_training.runs.model import Run
 _GENERATION = "transformers 4.57.6 and 5.24.0, generation/configuration_utils.py"
 _CACHES = "https://huggingface.co/docs/transformers/kv_cache"
 _ASSISTED = "Fast Inference via Speculative Decoding (Leviathan et al., 2023), arXiv:2211.17192"
-_SAMPLERS = ("grpo", "rloo", "online_dpo", "nash_md", "xpo", "ppo", "gkd")
 _OPEN = Text("其参数未能全部读出", "its arguments are not all known")
 _CONFIGS = (".GenerationConfig", ".generation_config.update")
 
@@ -41,7 +40,7 @@ def _generates(run: Run) -> Optional[bool]:
     """Whether the model generates within the run; None when that cannot be told."""
     if is_true(find(run, "predict_with_generate")) or next(_generating(run), None) is not None:
         return True
-    if algorithm(run) in _SAMPLERS:
+    if algorithm(run) in SAMPLING:
         engine = run.practice("rollout_engine")
         if algorithm(run) in ("ppo", "gkd"):
             return True

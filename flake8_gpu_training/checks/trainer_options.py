@@ -34,11 +34,13 @@ from flake8_gpu_training.checks._trainer import (
 )
 from flake8_gpu_training.checks.base import (
     Check,
+    Evidence,
     Example,
     Impact,
     Item,
     Judgement,
     Priority,
+    Status,
 )
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
@@ -265,11 +267,24 @@ def _optimizer(run: Run) -> Judgement:
         return on(setting, "fused-adamw") if _is_of_deepspeed(run) else _on_the_cpu()
     if _is_of_deepspeed(run):
         return on(setting, "fused-adamw")
-    if name != "adamw_torch":
+    is_handed = setting.note.startswith("torch.optim.") and name in ("adam", "adamw")
+    if name != "adamw_torch" and not is_handed:
         return off(Text(f"使用优化器 {name}", f"the optimizer is {name}"), setting)
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)
-    return _advise_fused(run, setting)
+    return _fused_by_hand(setting) if is_handed else _advise_fused(run, setting)
+
+
+def _fused_by_hand(setting: Setting) -> Judgement:
+    """The optimizer that a program builds and hands over takes the implementation itself."""
+    made = setting.note.partition("(")[0]
+    return Judgement(
+        Status.RECOMMENDED,
+        "fused-adamw",
+        evidence=(Evidence.of(setting),),
+        current=Text(f"{made} 未融合", f"{made} is not fused"),
+        action=Text(f"给 {made} 加上 fused=True", f"give {made} fused=True"),
+    )
 
 
 def _on_the_cpu() -> Judgement:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Optional
+
 from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _videox_shared as videox
 from flake8_gpu_training.checks._by_framework import by_framework
@@ -17,8 +20,15 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._programs import calls, keyword
 from flake8_gpu_training.checks._scale import number, text
-from flake8_gpu_training.checks._settings import algorithm, is_on, parameter
-from flake8_gpu_training.checks._trainer import ARGUMENTS, item, missing, of_trainer, option
+from flake8_gpu_training.checks._settings import SAMPLING, algorithm, is_on, parameter
+from flake8_gpu_training.checks._trainer import (
+    ARGUMENTS,
+    item,
+    missing,
+    of_trainer,
+    option,
+    trainers,
+)
 from flake8_gpu_training.checks.base import (
     Check,
     Example,
@@ -28,14 +38,27 @@ from flake8_gpu_training.checks.base import (
     Priority,
 )
 from flake8_gpu_training.facts import Setting, known
-from flake8_gpu_training.frameworks.reading import find, is_off, truth
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.reading import NEWEST, find, is_off, truth
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
 _QLORA = "QLoRA (Dettmers et al., 2023), arXiv:2305.14314"
 _BNB = "transformers 4.57.6 and 5.24.0, utils/quantization_config.py"
 _LENGTHS = "transformers 4.57.6 and 5.24.0, trainer_pt_utils.py: LengthGroupedSampler"
-_SAMPLING = ("grpo", "rloo", "ppo", "online_dpo", "nash_md", "xpo", "gkd")
+# Trainers of TRL that keep the columns whatever remove_unused_columns says (it is off by their
+# configurations, or by themselves); of the collators, from which release on they need them no more.
+_KEEP_COLUMNS = (
+    *("online_dpo", "nash_md", "xpo", "gkd", "distillation", "iw_opd"),
+    *("sdft", "sdpo", "a2po", "minillm"),
+)
+_COLLATE_COLUMNS: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("cpo", "orpo", "bco"), NEWEST),
+    "kto": (1, 10),
+    "rm": (0, 24),
+    "dpo": (0, 12),
+}
+_REWARDED = ("grpo", "rloo")
 
 # --- GPU520, GPU521: samples of like length ----------------------------------------------
 
@@ -47,7 +70,7 @@ def _grouping(run: Run) -> Judgement:
         return on(setting)
     if run.value("packing") is True or run.value("padding_free") is True:
         return cannot_apply(Text("样本已打包，没有填充", "packed samples have no padding"))
-    if algorithm(run) in _SAMPLING:
+    if algorithm(run) in SAMPLING:
         return cannot_apply(Text("训练样本由模型生成", "the model samples what it learns from"))
     if run.value("streaming") is True:
         return cannot_apply(Text("流式数据集不能排序", "a streaming dataset cannot be sorted"))
@@ -92,9 +115,9 @@ def _length_column(run: Run) -> Judgement:
 @of_trainer
 def _unused_columns(run: Run) -> Judgement:
     setting = option(run, "remove_unused_columns", default=True)
-    if algorithm(run) in _SAMPLING and not setting.explicit:
-        # TRL's samplers turn it off themselves: rewards read the other columns.
-        return cannot_apply(Text("奖励函数需要其余列", "the rewards read the other columns"))
+    kept = _keeps_columns(run)
+    if kept is not None and not setting.explicit:
+        return cannot_apply(kept)
     if not setting.known:
         return cannot_tell(setting)
     if is_on(setting):
@@ -106,6 +129,24 @@ def _unused_columns(run: Run) -> Judgement:
         ),
         setting,
     )
+
+
+def _keeps_columns(run: Run) -> Optional[Text]:
+    """Why a trainer of TRL removes no columns though nobody asks it to keep them."""
+    how, version = algorithm(run) or "", version_at_hand(run, "trl")
+    if how in _REWARDED:
+        return Text("奖励函数需要其余列", "the rewards read the other columns")
+    if how == "ppo":
+        return Text("PPO 训练器自行读取数据，不移除列", "TRL's PPO trainer removes no columns")
+    collated = _COLLATE_COLUMNS.get(how)
+    own = any("data_collator" in call.keywords for call in trainers(run))
+    is_collated = collated is not None and (collated == NEWEST or version < collated)
+    if how in _KEEP_COLUMNS or (is_collated and not own):
+        return Text(
+            "该训练器的数据整理需要其余列，自行关闭了此项",
+            "its trainer turns it off: its batches are made of the other columns",
+        )
+    return None
 
 
 # --- GPU640: gradient clipping --------------------------------------------------------------
@@ -132,7 +173,12 @@ def _smoothing(run: Run) -> Judgement:
     if is_on(setting):
         return on(setting)
     if algorithm(run) not in (None, "sft", "pt"):
-        return cannot_apply(Text("该算法的损失不用标签平滑", "its loss smooths no labels"))
+        return cannot_apply(
+            Text(
+                "该算法的损失不使用 label_smoothing_factor",
+                "its loss does not take label_smoothing_factor",
+            )
+        )
     return off(Text("可选：分类与翻译任务的正则化", "optional: regularises classifiers"), setting)
 
 

@@ -130,7 +130,8 @@ _OF_NAME = tuple(
     )
 )
 _GENERATORS = re.compile(r"AutoModelFor(?:CausalLM|ImageTextToText|Vision2Seq)")
-_UNTOLD = ("sdpa", "eager")
+UNTOLD = ("sdpa", "eager")
+BY_RELEASE = "it depends on the release of transformers"
 
 
 def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
@@ -149,7 +150,7 @@ def default_attention(run: Run, call: Call, is_native: bool) -> tuple[Any, str]:
         return _of_family(family, version)
     is_auto = owner.startswith(("AutoModel", "TFAuto"))
     if not family and is_auto and not is_native and not _GENERATORS.match(owner):
-        return Unknown("it depends on the family of the model", _UNTOLD), ""
+        return Unknown("it depends on the family of the model", UNTOLD), ""
     return "sdpa", "transformers >= 4.36: sdpa where supported"
 
 
@@ -174,13 +175,13 @@ def sdpa_since(name: str) -> Optional[tuple[int, int]]:
 def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
     """What releases do, of Transformers or PyTorch, that are too old to choose by family."""
     if "transformers" in run.unreleased and not _asks_for_settled(run):
-        return Unknown("the release of transformers is not known", _UNTOLD), ""
+        return Unknown("the release of transformers is not known", UNTOLD), ""
     version = version_at_hand(run, "transformers")
     if version < FIRST_CHOICE:
         return "eager", "transformers < 4.36: eager"
     if version_of(run, "torch") < _FIRST_OF_TORCH and not _ASKS_NO_MORE <= version < NEWEST:
         if version == NEWEST or not _is_surely_old(run):
-            return Unknown("it depends on the releases of transformers and torch", _UNTOLD), ""
+            return Unknown("it depends on the releases of transformers and torch", UNTOLD), ""
         return "eager", "transformers 4.36.2 to 4.55.4: eager before PyTorch 2.1.1"
     return None
 
@@ -221,7 +222,7 @@ def _of_family(family: str, version: tuple[int, ...]) -> tuple[Any, str]:
     if since is None:
         return "eager", note
     if version == NEWEST and (until is not None or since > _SETTLED):
-        return Unknown("it depends on the release of transformers", _UNTOLD), ""
+        return Unknown(BY_RELEASE, UNTOLD), ""
     is_supported = version >= since and (until is None or version < until)
     return ("sdpa" if is_supported else "eager"), note
 

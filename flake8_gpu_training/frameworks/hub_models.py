@@ -48,7 +48,7 @@ _DTYPE_FIELD = re.compile(r"\w*(?:args|arguments|config|cfg|opts?)\.((?:torch_)?
 _LIGER = "apply_liger_kernel_to_"
 _NATIVE = re.compile(
     r"(?i)qwen-?(?:1\.5|2|3)|llama|mistral|mixtral|gemma|gpt2|\bopt-|pythia|bloom|olmo|smollm"
-    r"|starcoder2"
+    r"|starcoder2|vicuna|zephyr|\byi-(?:1\.5-)?\d+b|deepseek-(?:llm|math|coder-\d)|openchat|solar-\d"
 )
 _MEASURE = re.compile(r"(?:Loss|Metric|Reward|Scorer|Evaluator|Teacher)\w*$")
 _HELPER = re.compile(r"(?i)(?:^|[._])(?:teacher|ref(?:erence)?_?model|reward_?model|critic)")
@@ -60,6 +60,8 @@ _EXCHANGE = re.compile(r"(?:replace|patch)_\w*(?:attn|attention)")
 _OWN_ADAPTERS = re.compile(
     r"^(?!load_|merge_|unload|save_|get_|is_|_?has_).*(?:^|_)(?:lora|peft|adapters?)(?:_|$)"
 )
+# A program that trains asks this for its own sake: there is a GPU.
+_ON_GPUS = re.compile(r"^torch\.cuda\.is_available\(\)$")
 CHECKPOINT_DECIDES = "from Transformers 5 on the checkpoint decides the type, before it is float32"
 _APPLIES_ADAPTER = ("get_peft_model", "add_adapter", "inject_adapter_in_model")
 
@@ -71,6 +73,9 @@ def practices_from_models(run: Run) -> dict[str, Setting]:
     """
     calls = [call for file in run.python for call in file.calls]
     loads = [call for call in calls if is_model_load(call) and not _is_helper(call)]
+    loads = _before_training(loads, calls)
+    if _leaves_unsloth(run):
+        loads = [call for call in loads if not call.name.startswith("unsloth.")] or loads
     found: dict[str, Setting] = {}
     _add(found, _attention(run, loads, calls))
     _add(found, _weights(run, loads))
@@ -79,6 +84,29 @@ def practices_from_models(run: Run) -> dict[str, Setting]:
     _tuning(found, run, calls)
     _liger(found, calls)
     return found
+
+
+def _before_training(loads: list[Call], calls: list[Call]) -> list[Call]:
+    """``loads`` but those of a script's or notebook's own lines behind its last trainer, which
+    try what was trained; all of them where none comes before."""
+    made: dict[str, Call] = {}
+    for call in calls:
+        if call.method.endswith("Trainer") and not call.scope:
+            made[call.location.path] = call
+    kept = [
+        load
+        for load in loads
+        if load.scope
+        or load.location.path not in made
+        or load.location < made[load.location.path].location
+    ]
+    return kept or loads
+
+
+def _leaves_unsloth(run: Run) -> bool:
+    """Whether a program that can load its model by Unsloth is told not to."""
+    setting = run.setting("use_unsloth")
+    return setting is not None and known(setting.value) and truth(setting.value) is False
 
 
 def _add(found: dict[str, Setting], setting: Optional[Setting]) -> None:
@@ -96,7 +124,11 @@ def is_model_load(call: Call) -> bool:
     if any(word in lower for word in _NO_MODEL):
         return False
     # A class may be held by a variable: ``model_class = AutoModelForCausalLM``.
-    return "model" in lower or "For" in kind or "Liger" in kind
+    return "model" in lower or "For" in kind or "Liger" in kind or kind == _ARCHITECTURE
+
+
+_ARCHITECTURE = "architecture"
+"""The class that a configuration names: ``getattr(transformers, config.architectures[0])``."""
 
 
 def attention_of(value: Any) -> Any:
@@ -325,6 +357,8 @@ def _is_of_a_library(run: Run, name: str, depth: int = 0) -> bool:
 
     A class that the project builds on the bare base, or copied, has the attention written in it.
     """
+    if name == _ARCHITECTURE:
+        return True
     if name.partition(".")[0] in _LIBRARIES:
         return _BARE.search(name) is None or depth == 0
     if depth > _DEEPEST:
@@ -416,15 +450,29 @@ def _device_map(loads: list[Call]) -> Optional[Setting]:
 def _quantization(
     found: dict[str, Setting], run: Run, loads: list[Call], calls: list[Call]
 ) -> None:
+    told = [call.keywords.get("quantization_config") for call in loads]
+    if told and all(argument is not None and argument.value is None for argument in told):
+        calls = [call for call in calls if call.method not in _QUANTIZERS]  # none is handed on
     for call in calls:
         method = _QUANTIZERS.get(call.method)
         dequantized = call.keywords.get("dequantize")
-        if method is None or (dequantized is not None and truth(dequantized.value)):
+        if (
+            method is None
+            or _is_switched_off(run, call)
+            or (dequantized is not None and truth(dequantized.value))
+        ):
             continue
         bits = _bits(call, method)
         if bits is not None:
-            found["quantization_method"] = _from("quantization_method", method, call)
-            found["quantization_bits"] = bits
+            certain = _asked_of_trainers(calls)
+            open_ = tuple(
+                c
+                for c in call.conditions
+                if (c.text, c.holds) not in certain and not _ON_GPUS.search(c.text)
+            )
+            made = _from("quantization_method", method, call)
+            found["quantization_method"] = _in_branch(made, open_)
+            found["quantization_bits"] = _in_branch(bits, open_)
             return
     for call in loads:
         for keyword, width in (("load_in_4bit", 4), ("load_in_8bit", 8)):
@@ -440,6 +488,17 @@ def _quantization(
         note = "quantization_config None"
         found["quantization_method"] = _default("quantization_method", "none", loads[0], note)
         found["quantization_bits"] = _default("quantization_bits", None, loads[0], note)
+
+
+def _is_switched_off(run: Run, call: Call) -> bool:
+    """Whether a quantizer's bits are switches of the arguments, of which the run turns on none:
+    ``load_in_4bit=model_args.load_in_4bit``."""
+    given = [call.keywords.get(name) for name in ("load_in_4bit", "load_in_8bit")]
+    fields = [a.text.rpartition(".")[2] for a in given if a is not None and "." in a.text]
+    told = [run.setting(field) for field in fields]
+    written = [setting for setting in told if setting is not None]
+    all_off = all(known(one.value) and truth(one.value) is False for one in written)
+    return len(fields) == len([a for a in given if a]) and bool(written) and all_off
 
 
 def _is_given(call: Call, keyword: str) -> bool:
@@ -471,6 +530,7 @@ def _unread_bits(call: Call) -> Setting:
 
 def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
     untaken = [call for file in run.python for call in file.untaken]
+    calls = _without_towers(run, calls)
     adapter = None if _leaves_adapters(calls, untaken) else _adapter(calls)
     if adapter is not None:
         name = adapter.name.rpartition(".")[2]
@@ -487,7 +547,7 @@ def _tuning(found: dict[str, Setting], run: Run, calls: list[Call]) -> None:
         return
     if run.is_open or run.single_file or not run.python or "swift" in set(_modules(run)):
         return
-    if any(is_model_load(call) for call in calls) and not _is_adapted(calls):
+    if any(is_model_load(call) for call in calls) and not _is_adapted(run, calls):
         left_open = _adapted_by_itself(calls) or _own_adapter(run) or frozen(run)
         left_open = left_open or _elsewhere(run)
         if left_open is not None:
@@ -525,6 +585,21 @@ def tuning_of_code(run: Run) -> Optional[Setting]:
         reason = f"{applied[0].method} puts an adapter on the model"
         return Setting("tuning", Unknown(reason), applied[0].location, Origin.CONSTRUCTOR)
     return _adapted_by_itself(calls) or _own_adapter(run)
+
+
+def _without_towers(run: Run, calls: list[Call]) -> list[Call]:
+    """The calls but those by which models of other files put adapters on themselves, where the
+    script leaves out its own: a tower's code may have a method for it that nobody calls."""
+    script = next((file for file in run.python if file.path == run.entry), None)
+    if script is None or _adapter(list(script.untaken)) is None:
+        return calls
+    return [
+        call
+        for call in calls
+        if call.location.path == script.path
+        or "." not in call.scope
+        or not (call.name.startswith("peft.") or call.method in _APPLIES_ADAPTER)
+    ]
 
 
 def _adapter(calls: list[Call]) -> Optional[Call]:
@@ -569,12 +644,24 @@ def _asked_of_trainers(calls: list[Call]) -> set[tuple[str, bool]]:
     return set.intersection(*asked) if asked else set()
 
 
-def _is_adapted(calls: list[Call]) -> bool:
+def leaves_adapter(run: Run, trainer: Call) -> bool:
+    """Whether a trainer's ``peft_config`` is a variable that only a branch which is not taken
+    would have filled."""
+    given = trainer.keywords.get("peft_config")
+    name = given.text if given is not None else ""
+    untaken = [c for file in run.python for c in file.untaken if c.assigned_to == name]
+    made = (c for file in run.python for c in file.calls if c.assigned_to == name)
+    return _adapter(untaken) is not None and next(made, None) is None
+
+
+def _is_adapted(run: Run, calls: list[Call]) -> bool:
     """Whether adapters may come from elsewhere: loaded, or made by code that is not seen."""
     return any(
         call.method in _APPLIES_ADAPTER
         or call.name.startswith(("peft.Peft", "peft.AutoPeft", "unsloth."))
-        or (_is_given(call, "peft_config") and not _asks_trl(call))
+        or (
+            _is_given(call, "peft_config") and not _asks_trl(call) and not leaves_adapter(run, call)
+        )
         for call in calls
     )
 

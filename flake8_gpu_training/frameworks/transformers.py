@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -20,6 +20,7 @@ from flake8_gpu_training.frameworks.hub_models import (
     attention_of,
     is_model_load,
     is_native,
+    leaves_adapter,
     practices_from_models,
     tuning_of_code,
 )
@@ -36,6 +37,7 @@ from flake8_gpu_training.frameworks.reading import (
     version_of,
     warmup,
 )
+from flake8_gpu_training.frameworks.releases_taken import as_it_starts
 from flake8_gpu_training.frameworks.token_limits import token_limit
 from flake8_gpu_training.frameworks.trainer_overrides import overridden
 from flake8_gpu_training.runs.model import Run, RunKind
@@ -153,10 +155,22 @@ _TRL_CONFIGS: Mapping[str, str] = {
     "TPOConfig": "tpo",
     "GOLDConfig": "gold",
     "GMPOConfig": "grpo",
+    "GRPOWithReplayBufferConfig": "grpo",
+    "AsyncGRPOConfig": "grpo",
+    "A2POConfig": "a2po",
+    "IWOPDConfig": "iw_opd",
+    "MiniLLMConfig": "minillm",
+    "SSDConfig": "ssd",
 }
+# Its completions come from a server of vLLM alone (trl 1.0.0 to 1.16.0, experimental/async_grpo).
+_ON_A_SERVER = ("AsyncGRPOConfig",)
 # A recipe alone does not name its class; of TRL's configurations only GRPO's has these.
 _GRPO_ONLY = ("num_generations", "reward_funcs", "scale_rewards")
-_ROLLS_OUT = ("grpo", "rloo", "online_dpo", "nash_md", "xpo")
+# Those whose completions vLLM can sample, by an argument of their own (use_vllm).
+_ROLLS_OUT = (
+    *("grpo", "rloo", "online_dpo", "nash_md", "xpo", "gold", "distillation", "iw_opd"),
+    *("sdft", "sdpo", "ssd", "minillm"),
+)
 _HAS_MAX_LENGTH = ("sft", "dpo", "kto", "orpo", "cpo", "rm", "bco")
 _ARGUMENT_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
 
@@ -177,9 +191,13 @@ _TRL_MODELS: Mapping[str, Spelling] = {
 }
 
 
+_TRL_SCRIPT = re.compile(r"(?:^|/)trl/scripts/(\w+)\.py$")
+
+
 def _is_trl_command(run: Run) -> bool:
-    """Whether one of TRL's own scripts is started, as ``trl sft``."""
-    return run.command is not None and run.command.name.rpartition("/")[2] == "trl"
+    """Whether one of TRL's own scripts is started, as ``trl sft`` or by its path."""
+    command = run.command is not None and run.command.name.rpartition("/")[2] == "trl"
+    return command or (not run.python and _TRL_SCRIPT.search(run.entry or "") is not None)
 
 
 def configuration_class(run: Run) -> str:
@@ -192,10 +210,12 @@ def configuration_class(run: Run) -> str:
         return _known_class(call.name, run)
     if _is_trl_command(run):
         return _of_subcommand(run)
-    found = {_known_class(name, run) for name in _class_names(run)} - {""}
-    narrow = found - set(_ARGUMENT_CLASSES)
-    if len(narrow) == 1:
-        return narrow.pop()
+    script = [file for file in run.python if file.path == run.entry]
+    for files in (script, run.python):  # a checkout of TRL brings all of its classes along
+        found = {_known_class(name, run) for name in _class_names(files)} - {""}
+        narrow = found - set(_ARGUMENT_CLASSES)
+        if len(narrow) == 1:
+            return narrow.pop()
     return "TrainingArguments" if found and not narrow else ""
 
 
@@ -211,23 +231,25 @@ def _trainer_of_trl(run: Run) -> str:
 
 
 def _of_subcommand(run: Run) -> str:
+    script = _TRL_SCRIPT.search(run.entry or "")
     words = [word.text for word in run.command.words[1:2]] if run.command else []
+    words = words if script is None else [script[1]]
     for name, algorithm in _TRL_CONFIGS.items():
         if words == [algorithm] or words == [name[: -len("Config")].lower()]:
             return name
     return ""
 
 
-def _class_names(run: Run) -> Iterator[str]:
-    yield from (call.name for _, call in _calls(run))
-    yield from _parsed_classes(run)
+def _class_names(files: Sequence[PythonFile]) -> Iterator[str]:
+    yield from (call.name for file in files for call in file.calls)
+    yield from _parsed_classes(files)
 
 
-def _parsed_classes(run: Run) -> Iterator[str]:
+def _parsed_classes(files: Sequence[PythonFile]) -> Iterator[str]:
     """Classes whose fields are flags of the program."""
-    for file, call in _calls(run):
-        if call.method not in ("HfArgumentParser", "TrlParser", "H4ArgumentParser"):
-            continue
+    parsers = ("HfArgumentParser", "TrlParser", "H4ArgumentParser")
+    made = ((file, call) for file in files for call in file.calls if call.method in parsers)
+    for file, call in made:
         for argument in (*call.positional, *call.keywords.values()):
             if argument.text.isidentifier():  # ``dataclass_types``, as TRL's own scripts have it
                 yield from (item.name for item in file.imports if item.module.startswith("trl"))
@@ -254,6 +276,7 @@ def _known_class(name: str, run: Run, depth: int = 0) -> str:
 def _dialect(run: Run) -> Mapping[str, Spelling]:
     if run.kind is RunKind.SERVE:  # trl vllm-serve takes none of a trainer's parameters
         return {}
+    run = as_it_starts(run)
     name = configuration_class(run)
     spellings = dict(_SPELLINGS)
     if version_of(run, "transformers") >= (5, 1):
@@ -317,6 +340,7 @@ def _has_new_defaults(run: Run, name: str) -> bool:
 def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     if run.kind is RunKind.SERVE:
         return {}
+    run = as_it_starts(run)
     launched = practices_of_run(run)
     models = practices_from_models(run)
     found: dict[str, Setting] = {}
@@ -346,9 +370,11 @@ def _derive(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     found.update(_training(run, spelled))
     found.update(_algorithm(run))
     found.update(_beside_plain_arguments(run))
+    found.update(_unheeded(run, spelled))
     if "max_length" not in spelled and configuration_class(run) not in _TRL_CONFIGS:
         found.update(token_limit(run))
     found.update(_grouping(spelled))
+    found.update(_switches(run, spelled))
     found.update(overridden(run))
     found.update(data_parallel(run, merged(found, spelled)))
     found.update(_unused(run, spelled, merged(found, spelled)))
@@ -459,9 +485,9 @@ def _fsdp(
         or find(run, "fsdp_config") is None
     ):
         default = 2 if version_of(run, "transformers") >= (5, 10) else 1
-        found["fsdp_version"] = practice(
-            "fsdp_version", default, setting, f"{_ARGS}: fsdp_config version {default}"
-        )
+        releases = "5.10.1 to 5.24.0" if default == 2 else "4.46.3 to 5.9.0"
+        note = f"transformers {releases} training_args.py: FSDP{default} by default"
+        found["fsdp_version"] = practice("fsdp_version", default, setting, note)
     return {**found, **_prefetching(run, found.get("fsdp_version"))}
 
 
@@ -519,7 +545,7 @@ def _precision(
         setting = find(run, name)
         if setting is not None and isinstance(setting.value, Unknown):
             return {"precision": _switched_precision(name, setting, setting.value)}
-        if is_true(setting):
+        if setting is not None and switched(run, setting) is True:
             return {"precision": practice("precision", name, setting)}
     setting = sharded.get("precision")
     if setting is not None and setting.value != "fp32":
@@ -680,7 +706,7 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
         if is_true(setting):
             found["quantization_method"] = practice("quantization_method", "bnb", setting)
             found["quantization_bits"] = practice("quantization_bits", bits, setting)
-    peft = find(run, "use_peft", "use_lora")
+    peft = find(run, "use_peft", "use_lora") or _of_model_config(run, "use_peft")
     if peft is not None and known(peft.value):
         found["tuning"] = practice("tuning", "lora" if truth(peft.value) else "full", peft)
         if not truth(peft.value):
@@ -700,9 +726,24 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
     return found
 
 
+def _of_model_config(run: Run, name: str) -> Optional[Setting]:
+    """A field of TRL's ModelConfig that the program builds itself."""
+    for _, call in _calls(run):
+        argument = call.keywords.get(name) if call.name == "trl.ModelConfig" else None
+        if argument is not None:
+            note = f"ModelConfig: {name}={argument.written}"
+            return Setting(name, argument.value, argument.location, Origin.CONSTRUCTOR, note)
+    return None
+
+
+def parses_model_config(run: Run) -> bool:
+    """Whether the fields of TRL's ModelConfig are options of the program."""
+    return any(name.rpartition(".")[2] == "ModelConfig" for name in _parsed_classes(run.python))
+
+
 def _unquantized(run: Run) -> dict[str, Setting]:
     """TRL's ModelConfig, which the program parses and is seen whole, asks for no quantization."""
-    parsed = any(name.rpartition(".")[2] == "ModelConfig" for name in _parsed_classes(run))
+    parsed = parses_model_config(run)
     switches = [find(run, name) for name in ("load_in_4bit", "load_in_8bit")]
     if not parsed or not all(one is None or is_off(one.value) for one in switches):
         return {}
@@ -733,7 +774,7 @@ def _trains_whole_models(run: Run) -> bool:
     ]
     return bool(trainers) and all(
         not call.is_open
-        and "peft_config" not in call.keywords
+        and ("peft_config" not in call.keywords or leaves_adapter(run, call))
         and "model" in call.keywords
         and _is_name(call.keywords["model"].value)
         for call in trainers
@@ -751,7 +792,7 @@ def _named_model(run: Run) -> dict[str, Setting]:
     """A TRL trainer that is given a model's name loads it with Transformers' own default."""
     told = find(run, "model_init_kwargs")
     others = told is None or (
-        isinstance(told.value, Mapping) and "attn_implementation" not in told.value
+        isinstance(told.value, Mapping) and told.value.get("attn_implementation") is None
     )
     if run.is_open or not others:
         return {}
@@ -762,11 +803,13 @@ def _named_model(run: Run) -> dict[str, Setting]:
         if not call.name.startswith("trl.") or not call.method.endswith("Trainer"):
             continue
         model = call.keywords.get("model") or next(iter(call.positional), None)
-        if model is not None and isinstance(model.value, str):
-            value, note = attention_of_named(run, model.value)
+        if model is not None and _is_name(model.value):
+            name = model.value if isinstance(model.value, str) else run.model.name or ""
+            value, note = attention_of_named(run, name)
             found = by_default(run, "attention", value, f"{BY_NAME}; {note}")
-            if told is None:
-                plain = f"{BY_NAME}; {_TRL}: model_init_kwargs None"
+            quantizer = None if told is None else told.value.get("quantization_config")
+            if quantizer is None and "quantization_config" not in call.keywords:
+                plain = f"{BY_NAME}; no quantization_config in model_init_kwargs"
                 found.update(by_default(run, "quantization_method", "none", plain))
                 found.update(by_default(run, "quantization_bits", None, plain))
             return found
@@ -840,7 +883,10 @@ def _algorithm(run: Run) -> dict[str, Setting]:
         found.update(_rolled_out(run))
     if algorithm in _ROLLS_OUT:
         engine = find(run, "use_vllm")
-        if engine is None:
+        if name in _ON_A_SERVER:
+            note = "trl 1.0.0 to 1.16.0 AsyncGRPOConfig: a server of vLLM samples"
+            found.update(by_default(run, "rollout_engine", "vllm", note))
+        elif engine is None:
             found.update(by_default(run, "rollout_engine", "none", f"{_TRL}: use_vllm False"))
         else:
             value: Any = engine.value
@@ -890,6 +936,20 @@ def _beside_plain_arguments(run: Run) -> dict[str, Setting]:
     return found
 
 
+def _unheeded(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """SFTConfig's options where only Transformers' own Trainer is given them: SFTTrainer packs."""
+    made = {call.name for _, call in _calls(run) if call.method.endswith("Trainer")}
+    plain = {"transformers.Trainer", "transformers.Seq2SeqTrainer"}
+    if not made or not made <= plain or run.handed_over is not None:
+        return {}
+    note = "transformers Trainer packs nothing: SFTTrainer does"
+    return {
+        name: replace(spelled[name], value=False, note=note)
+        for name in ("packing", "padding_free")
+        if name in spelled and spelled[name].explicit
+    }
+
+
 def _causal_training(run: Run) -> dict[str, Setting]:
     """The plain Trainer whose collator makes every token of a text a label."""
     made = [call for _, call in _calls(run) if call.method == "DataCollatorForLanguageModeling"]
@@ -897,6 +957,36 @@ def _causal_training(run: Run) -> dict[str, Setting]:
     if not made or any(flag is None or flag.value is not False for flag in flags):
         return {}
     return {"algorithm": _from_call("algorithm", "pt", made[0])}
+
+
+_SWITCHES = (
+    *("tf32", "gradient_checkpointing", "liger_kernel", "torch_compile", "group_by_length"),
+    *("find_unused_parameters", "pin_memory", "persistent_workers", "packing", "padding_free"),
+)
+
+
+_WORDS = ("true", "false", "yes", "no", "on", "off")
+
+
+def _switches(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Switches that a file gives as texts: ``"gradient_checkpointing": "yes"``."""
+    return {
+        name: replace(spelled[name], value=switched(run, spelled[name]))
+        for name in _SWITCHES
+        if name in spelled and str(spelled[name].value).lower() in _WORDS
+        if isinstance(spelled[name].value, str)
+    }
+
+
+def switched(run: Run, setting: Setting) -> Any:
+    """Whether a switch is on. TRL's parser gives a file's values to argparse, which reads texts;
+    HfArgumentParser fills its classes with them as they are, and any text is true
+    (transformers 4.30.2 to 5.24.0, hf_argparser.py: parse_dict)."""
+    parsers = {call.method for _, call in _calls(run)} & {"TrlParser", "HfArgumentParser"}
+    is_text = setting.origin is Origin.FILE and isinstance(setting.value, str)
+    if is_text and parsers == {"HfArgumentParser"}:
+        return bool(setting.value)
+    return truth(setting.value) if known(setting.value) else setting.value
 
 
 def _grouping(spelled: Mapping[str, Setting]) -> dict[str, Setting]:

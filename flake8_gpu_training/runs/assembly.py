@@ -622,9 +622,11 @@ class Assembly:
             config = configs[0] if configs else None
             # Without a command the flags are out of sight, as is a file nobody can name.
             named = bool(given.positional) or reads_only_files(program)
-            unread = config is None and named and reads_files(program)
+            told = outcome is not None and bool(outcome.readers) and outcome.is_told_whole
+            unread = config is None and named and reads_files(program) and not told
             unread = unread or _is_untold(program, outcome)
-            is_open = is_open or given.is_open or command is None or unread
+            unstarted = command is None and not (told and reads_only_files(program))
+            is_open = is_open or given.is_open or unstarted or unread
         elif entry.framework in ("generic", "videox_fun") and entry.constructor is None:
             if outcome is not None:
                 layers.append(_settings_read(outcome, entry.framework))

@@ -119,6 +119,8 @@ def _loaded(call: Call) -> Optional[Setting]:
     if call.method == "from_pretrained" and _loads_model(call.name):
         argument = call.positional[0] if call.positional else None
         argument = argument or call.keywords.get("pretrained_model_name_or_path")
+    elif call.name == "trl.ModelConfig" and "model_name_or_path" in call.keywords:
+        argument = call.keywords["model_name_or_path"]
     elif call.name == "timm.create_model":
         argument = call.positional[0] if call.positional else call.keywords.get("model_name")
     elif call.name == f"torchvision.models.{call.method}" and call.method.islower():

@@ -32,7 +32,8 @@ TRAINER_ARGUMENTS = frozenset(
     TrainingArguments Seq2SeqTrainingArguments SFTConfig DPOConfig GRPOConfig KTOConfig ORPOConfig
     CPOConfig RewardConfig PPOConfig PPOv2Config RLOOConfig GKDConfig OnlineDPOConfig XPOConfig
     NashMDConfig BCOConfig PRMConfig SDPOConfig DistillationConfig ServerDistillationConfig
-    SDFTConfig TPOConfig GOLDConfig GMPOConfig MiniLLMConfig IterativeSFTConfig AlignPropConfig
+    SDFTConfig TPOConfig GOLDConfig GMPOConfig MiniLLMConfig AsyncGRPOConfig SSDConfig A2POConfig
+    IWOPDConfig GRPOWithReplayBufferConfig IterativeSFTConfig AlignPropConfig
     DDPOConfig SentenceTransformerTrainingArguments CrossEncoderTrainingArguments
     SparseEncoderTrainingArguments ORTTrainingArguments GaudiTrainingArguments
     UnslothTrainingArguments
@@ -74,9 +75,6 @@ _VLLM_ENGINES = frozenset({"LLM", "EngineArgs", "AsyncEngineArgs"})
 _SGLANG_ENGINES = frozenset({"Engine", "Runtime", "ServerArgs"})
 _LIGHTNING = frozenset({"pytorch_lightning", "lightning", "lightning_fabric"})
 _BACKWARD = frozenset({"backward", "manual_backward"})
-_UNREADABLE_PARSERS = frozenset(
-    {"parse_known_args", "compose", "cli", "CLI", "LightningCLI", "parse", "from_cli"}
-)
 _PATH = re.compile(r"[\w.]+(?:\[['\"][\w./-]+['\"]\]|\.\w+)*")
 # Names that hold what a command line was parsed to, and what a configuration file holds.
 _NAMESPACES = frozenset(
@@ -872,9 +870,16 @@ def is_unreadable(program: Program) -> bool:
     ):
         return True
     return any(
-        call.method in _UNREADABLE_PARSERS and call.method == "parse_known_args"
+        call.method == "parse_known_args" and not _drops_rest(program.script, call)
         for call in program.script.calls
     )
+
+
+def _drops_rest(script: PythonFile, parsing: Call) -> bool:
+    """Whether what a script's only parser does not know is used nowhere: ``args, _ = …``."""
+    own = parsing.receiver == "argparse.ArgumentParser"
+    others = [c for c in script.calls if c.method in _PARSERS and c is not parsing]
+    return own and not others and parsing.assigned_to.endswith(", _")
 
 
 def _roots(program: Program) -> set[str]:

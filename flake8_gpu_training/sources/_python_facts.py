@@ -39,6 +39,7 @@ from flake8_gpu_training.sources._python_options import OptionReader
 from flake8_gpu_training.sources._python_positions import Positions
 from flake8_gpu_training.sources._python_scopes import (
     Scope,
+    Test,
     class_of,
     dotted_name,
     receiver_class,
@@ -53,7 +54,6 @@ from flake8_gpu_training.sources._python_walk import (
     DictDraft,
     Drafts,
     LoopDraft,
-    Test,
 )
 
 _TRAINER_BASE = ("Trainer", "LightningModule", "TrainingModule")
@@ -165,7 +165,7 @@ class FactBuilder:
             is_open=is_open,
             scope=draft.scope.name,
             loop=loop,
-            assigned_to=draft.assigned_to,
+            assigned_to=self._used(name, draft.assigned_to),
             receiver=receiver,
             is_decorator=draft.is_decorator,
             insert_at=insert_at,
@@ -177,6 +177,13 @@ class FactBuilder:
             block_end=positions.end(draft.block) if draft.block is not None else None,
             of_script=draft.of_script,
         )
+
+    def _used(self, name: str, target: str) -> str:
+        """``target``, with ``_`` for the rest of a command line that is read nowhere."""
+        first, comma, rest = target.rpartition(", ")
+        if not comma or not name.endswith("parse_known_args") or not rest.isidentifier():
+            return target
+        return target if self._positions.count(rest) > 1 else f"{first}, _"
 
     def _conditions(self, tests: tuple[Test, ...], scope: Scope) -> tuple[Condition, ...]:
         return tuple(self._condition(node, holds, scope) for node, holds in tests)
@@ -202,12 +209,21 @@ class FactBuilder:
             if isinstance(inner, cst.Call):
                 head = f"{self._name(inner.func, scope)[0]}()"
             elif isinstance(inner, cst.Subscript):
-                head = f"{dotted_name(inner.value)}[]"
+                head = self._held_by(inner) or f"{dotted_name(inner.value)}[]"
             return f"{head}.{func.attr.value}", class_of(inner, scope)
         if isinstance(func, cst.Subscript):
             # A Triton kernel is launched so: kernel[grid](...).
-            return resolve(dotted_name(func.value), scope), ""
+            return self._held_by(func) or resolve(dotted_name(func.value), scope), ""
         return "", ""
+
+    def _held_by(self, node: cst.Subscript) -> str:
+        """What ``modules["SFTTrainer"]`` is where the file imports one thing of that name: a
+        function that imports when it is called hands its imports on in a dict."""
+        index = node.slice[0].slice if len(node.slice) == 1 else None
+        key = index.value if isinstance(index, cst.Index) else None
+        name = key.value[1:-1] if isinstance(key, cst.SimpleString) else ""
+        found = {f"{i.module}.{i.name}" for i in self._drafts.imports if i.name == name}
+        return found.pop() if name.isidentifier() and len(found) == 1 else ""
 
     def _is_wanted(self, name: str, receiver: str, loop: Optional[Loop], draft: CallDraft) -> bool:
         if draft.is_decorator or _is_hot(loop):
@@ -242,7 +258,8 @@ class FactBuilder:
             elif item.star == "**":
                 entries = self._evaluator.entries(item.value, scope)
                 if entries is None:
-                    is_open = True
+                    entries = self._evaluator.entries_of_two_names(item.value, scope)
+                is_open = is_open or entries is None
                 for entry in entries or ():
                     keywords[str(entry.key)] = self.argument(entry.value, entry.scope, entry.node)
             else:

@@ -7,6 +7,7 @@ more of it, its provider is used.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -127,6 +128,10 @@ class Positions:
         """Source of a node, its own parentheses left out."""
         start, end = self._spans[id(node)]
         return self._text[start:end]
+
+    def count(self, name: str) -> int:
+        """How often a name stands in the text."""
+        return len(re.findall(rf"\b{name}\b", self._text))
 
     def at(self, node: cst.CSTNode) -> Location:
         """Place of a node's first character."""

@@ -15,17 +15,26 @@ _SAME_OBJECT = frozenset({"to", "cuda", "cpu", "train", "eval", "half", "bfloat1
 _FACTORIES = frozenset({"from_pretrained", "from_config", "from_engine_args", "from_dict"})
 
 
+Test = tuple[Optional[cst.BaseExpression], bool]
+"""The test of a branch (None: nobody can tell), and how it must come out."""
+
+
 @dataclass(frozen=True)
 class Binding:
     """One binding of a name: the value's node (None when only a run can tell) and its place.
 
-    ``keyed`` is the index into the value when a tuple of names is bound at once.
+    ``keyed`` is the index into the value when a tuple of names is bound at once. ``tests``: the
+    branches that it stands in, with whether each test holds there; ``perhaps``: a loop, a handler
+    or the like decides whether it is reached.
     """
 
     value: Optional[cst.BaseExpression]
     node: cst.CSTNode
     scope: Scope
     keyed: Optional[int] = None
+    tests: tuple[Test, ...] = ()
+    perhaps: bool = False
+    in_loop: bool = False
 
 
 @dataclass(eq=False)
@@ -49,6 +58,10 @@ class Scope:
         value: Optional[cst.BaseExpression],
         node: cst.CSTNode,
         keyed: Optional[int] = None,
+        tests: tuple[Test, ...] = (),
+        *,
+        perhaps: bool = False,
+        in_loop: bool = False,
     ) -> None:
         """Note one more binding of ``name`` (dotted for attributes)."""
         scope = self
@@ -56,7 +69,8 @@ class Scope:
             scope = self.owner(name) or self.top()
         elif name.startswith("self.") and self.enclosing_class() is not None:
             scope = self.enclosing_class() or self
-        scope.bindings.setdefault(name, []).append(Binding(value, node, self, keyed))
+        made = Binding(value, node, self, keyed, tests, perhaps, in_loop)
+        scope.bindings.setdefault(name, []).append(made)
 
     def top(self) -> Scope:
         """The module's scope."""

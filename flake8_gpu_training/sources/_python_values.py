@@ -13,7 +13,13 @@ import libcst as cst
 from flake8_gpu_training.facts import Unknown, known
 from flake8_gpu_training.sources._python_interest import is_field_name
 from flake8_gpu_training.sources._python_positions import Positions
-from flake8_gpu_training.sources._python_scopes import Binding, Scope, dotted_name, resolve
+from flake8_gpu_training.sources._python_scopes import (
+    Binding,
+    Scope,
+    Test,
+    dotted_name,
+    resolve,
+)
 
 MAX_DEPTH = 40
 MAX_TEXT = 120
@@ -121,6 +127,21 @@ class Evaluator:
             return None
         finally:
             self._busy.discard(id(node))
+
+    def entries_of_two_names(
+        self, node: cst.BaseExpression, scope: Scope
+    ) -> Optional[list[DictItem]]:
+        """The entry of ``{name: value}`` whose name is one of a few: under the last of them, the
+        older one (``"dtype" if new else "torch_dtype"``)."""
+        if not isinstance(node, cst.Dict) or len(node.elements) != 1:
+            return None
+        element = node.elements[0]
+        if not isinstance(element, cst.DictElement):
+            return None
+        names: list[Any] = list(getattr(self.value(element.key, scope), "candidates", ()))
+        if len(names) < len("ab") or not all(isinstance(name, str) for name in names):
+            return None
+        return [DictItem(names[-1], element.value, element, scope)]
 
     def _display_entries(self, node: cst.Dict, scope: Scope) -> Optional[list[DictItem]]:
         found: dict[Any, DictItem] = {}
@@ -302,7 +323,37 @@ class Evaluator:
             if dotted != written or scope.imported(written.partition(".")[0]):
                 return dotted if is_field_name(dotted) else Unknown(dotted)
             return Unknown(written)
+        if owner is not None and owner is scope and len(bindings) > 1:
+            reaching = self._reaching(node, bindings)
+            if len(reaching) < len(bindings) and written not in owner.changed:
+                return self._bound(written, reaching)
         return self.bound(written, owner) if owner is not None else self._bound(written, bindings)
+
+    def _reaching(self, use: cst.CSTNode, bindings: list[Binding]) -> list[Binding]:
+        """The bindings of a name that its use in the same scope may see, from the text's order.
+
+        All of them where a loop or another scope may bind it between.
+        """
+        if any(binding.in_loop or binding.scope is not bindings[0].scope for binding in bindings):
+            return bindings
+        start, _ = self._positions.span(use)
+        found: list[Binding] = []
+        for binding in bindings:
+            if self._positions.span(binding.node)[0] >= start:
+                continue
+            held = [self._holds(test, binding.scope) for test in binding.tests]
+            if False in held:
+                continue
+            if binding.value is not None and None not in held and not binding.perhaps:
+                found.clear()
+            found.append(binding)
+        return found or bindings
+
+    def _holds(self, test: Test, scope: Scope) -> Optional[bool]:
+        """Whether a branch is taken, as far as its test is known."""
+        node, wanted = test
+        value = None if node is None else self.truth(node, scope)
+        return None if value is None else value is wanted
 
     def _bound(self, written: str, bindings: list[Binding]) -> Any:
         if len(bindings) == 1:

@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 import libcst as cst
 
 from flake8_gpu_training.sources._python_interest import HOT_METHODS, OPTIMIZER_LIKE
-from flake8_gpu_training.sources._python_scopes import Binding, Scope, dotted_name
+from flake8_gpu_training.sources._python_scopes import Binding, Scope, Test, dotted_name
 from flake8_gpu_training.sources._python_tests import (
     has_modulo,
     is_main_test,
@@ -54,8 +54,6 @@ _SKIPPED_FIELDS = frozenset(
 """Fields without facts: punctuation, blanks, annotations."""
 
 _Loop = Union[cst.For, cst.While, cst.FunctionDef]
-Test = tuple[Optional[cst.BaseExpression], bool]
-"""The test of a branch (None: nobody can tell), and how it must come out."""
 
 
 @dataclass(eq=False)
@@ -416,7 +414,11 @@ class _Walker:
         keyed: Optional[int] = None,
     ) -> None:
         if isinstance(target, cst.Name):
-            self.scope.bind(target.value, value, node, keyed)
+            looped = self.loop is not None
+            perhaps = looped or (self.guarded and not self.tests)
+            self.scope.bind(
+                target.value, value, node, keyed, self.tests, perhaps=perhaps, in_loop=looped
+            )
         elif isinstance(target, (cst.Tuple, cst.List)):
             self.bind_elements(target, value, node)
         elif isinstance(target, cst.StarredElement):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Union
 
 from ..facts import Location, Problem, ProblemKind
@@ -10,6 +11,14 @@ MAX_SIZE = 400_000
 """Longest text, in characters, that is read; the rest is left out."""
 CRLF = "lines end in CRLF: bash takes the carriage returns for text"
 """Message of the problem that a script with such lines has."""
+
+
+_INLINE_COMMENT = re.compile(r"(?<=[ \t\n])`[ \t]*#[^`\n]*`(?=[ \t\n]|$)")
+"""A comment in a command that goes on: a substitution of no command, which leaves no word."""
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match.group())
 
 
 def decoded(
@@ -42,4 +51,4 @@ def decoded(
             problems.append(Problem(ProblemKind.ENCODING, CRLF, start))
         # Columns stay the same.
         text = text.replace("\r\n", "\n")
-    return text.replace("\0", " ")
+    return _INLINE_COMMENT.sub(_blank, text.replace("\0", " "))
