@@ -235,6 +235,8 @@ def test_ms_swift_2_is_advised_in_its_own_names(tmp_path: Path) -> None:
     assert items(tmp_path / "c", SFT, pin("4.6.0"))["loss-scale"].status is Status.ENABLED
     asked = items(tmp_path / "d", f"{launch} --use_flash_attn true", pin("2.6.1"))
     assert asked["flash-attention-2"].status is Status.ENABLED
+    assert asked["flash-attention-3"].status is Status.NOT_APPLICABLE
+    assert asked["lora-plus"].status is Status.DISABLED
 
 
 def test_a_ray_job_shares_gpus_by_colocate_groups_alone(tmp_path: Path) -> None:
@@ -268,3 +270,16 @@ def test_a_file_of_arguments_is_named_by_its_command(tmp_path: Path) -> None:
             if run.framework == "swift"
         ]
         assert [run.value("algorithm") for run in found] == [expected] * len(found)
+
+
+def test_a_command_in_the_names_of_ms_swift_2_is_judged_by_it(tmp_path: Path) -> None:
+    launch = "swift sft --model_type qwen2-7b --sft_type full --dataset a.jsonl --batch_size 2"
+    found = items(tmp_path / "old", launch, {})
+    assert found["persistent-workers"].current.en == "this release does not have the parameter"
+    assert run_of(tmp_path / "b", launch, {}).value("micro_batch_size") == 2
+    for name, files, flags in (
+        ("new", {}, "--model a/Qwen3-8B --dataset a.jsonl"),
+        ("told", pin("4.6.0"), "--model_id_or_path a/Qwen3-8B --dataset a.jsonl"),
+    ):
+        run = run_of(tmp_path / name, f"swift sft {flags}", files)
+        assert run.value("persistent_workers") is True, name

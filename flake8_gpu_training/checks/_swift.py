@@ -79,10 +79,13 @@ def of_release(check: Check, run: Run, answer: Judgement) -> Judgement:
     """The answer about an ms-swift run, as far as its release has what the items take."""
     if run.framework != "swift" or answer.status is Status.NOT_APPLICABLE:
         return answer
-    if any(shown.location is not None for shown in answer.evidence) and answer.status in _ON:
-        return answer  # it is written; where the release refuses it, another check says so
     items = [item for item in check.items if item.audit == "swift"]
     absent = {item.id: why for item in items if (why := _absent(run, item.id)) is not None}
+    if answer.status in _ON and any(shown.location is not None for shown in answer.evidence):
+        # what is written; where the release refuses it, another check says so
+        absent = {
+            i.id: absent[i.id] for i in items if i.id in absent and not i.matches(answer.variant)
+        }
     if not absent:
         return answer
     if len(absent) == len(items):

@@ -124,9 +124,9 @@ def _dora(run: Run) -> Judgement:
     return answer
 
 
-def _two_rates(name: str) -> Judge:
+def _two_rates(*names: str) -> Judge:
     return _optional(
-        (name,),
+        names,
         _is_lora,
         _LORA_ONLY,
         Text("可选：B 矩阵用更大学习率", "optional: a larger learning rate for the B matrices"),
@@ -135,7 +135,7 @@ def _two_rates(name: str) -> Judge:
 
 
 _LORA_PLUS = by_framework(
-    _two_rates("lorap_lr_ratio"), llamafactory=_two_rates("loraplus_lr_ratio")
+    _two_rates("lorap_lr_ratio", "lora_lr_ratio"), llamafactory=_two_rates("loraplus_lr_ratio")
 )
 _RSLORA = _optional(
     ("use_rslora",),

@@ -24,8 +24,20 @@ def release(run: Run) -> str:
     where the project holds ms-swift's source, the one that this is of."""
     state = at_hand(run, _DISTRIBUTION)
     if state is not None:
-        return state.version
+        is_told = state.pinned or any(run.limits.get(_DISTRIBUTION, ()))
+        return _LAST_OF_2 if _speaks_2(run) and not is_told else state.version
     return run.held.get(_DISTRIBUTION) or run.versions.get(_DISTRIBUTION, "")
+
+
+_LAST_OF_2 = "2.6.1"
+_OF_2 = frozenset(("sft_type", "model_id_or_path", "template_type"))
+_SINCE_3 = frozenset(("model", "train_type", "tuner_type", "template"))
+
+
+def _speaks_2(run: Run) -> bool:
+    """Whether a command is written in the names of ms-swift 2, where no release is told."""
+    names = run.settings.keys()
+    return run.command is not None and bool(names & _OF_2) and not names & _SINCE_3
 
 
 def is_newest(run: Run) -> bool:
@@ -100,7 +112,7 @@ def lacks(run: Run, *names: str) -> bool:
     if own:
         if any(name in own for name in names):
             return False
-    elif state is None:
+    elif state is None or is_of_2(run):
         table = _table_at_hand(run)
         if not version and not is_megatron(run):
             return False
@@ -136,7 +148,7 @@ def is_before_vllm_mode(run: Run) -> bool:
 def takes(run: Run, name: str, value: str) -> bool:
     """Whether a parameter takes a value, as far as a release at hand lists its choices."""
     state = at_hand(run, _DISTRIBUTION)
-    if state is not None and not _own(run):
+    if state is not None and not _own(run) and not is_of_2(run):
         versions = [state.table.versions[index] for index in state.allowed]
         every = [state.table.parameters(group(run), version).get(name) for version in versions]
         return any(one is not None and value in (one.choices or (value,)) for one in every)
