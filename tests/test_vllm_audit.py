@@ -296,6 +296,8 @@ def test_the_model_tells_what_it_takes(
         ("vllm serve -cc.cudagraph_mode=NONE", NA, "text only"),
         ("vllm serve <model> --port 80", Status.UNKNOWN, "not known"),
         ("vllm serve --config other.yaml", Status.UNKNOWN, "not known"),
+        ("python3 src/vllm_router/app.py --port 80", NA, "a router loads no model"),
+        ("python3 -m vllm.entrypoints.openai.api_server --port 80", NA, "text only"),
     ],
 )
 def test_what_is_served_where_nobody_names_a_model(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Call, Setting, Unknown, known
+from flake8_gpu_training.facts import Call, ProblemKind, Setting, Unknown, known
 from flake8_gpu_training.frameworks import slime, swift_commands, verl
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
 from flake8_gpu_training.frameworks.called import given
@@ -57,7 +57,10 @@ _SERVERS = re.compile(r"sglang_router[./]launch_server(?:\.py)?")
 def is_router(run: Run) -> bool:
     """Whether the run is a router, which hands requests on and loads no model."""
     words = run.command.words if run.command is not None else ()
-    return any(_ROUTER.fullmatch(word.text.rpartition("/")[2]) for word in words[:4])
+    return any(
+        _ROUTER.fullmatch(word.text.rpartition("/")[2]) or "vllm_router/app.py" in word.text
+        for word in words[:4]
+    )
 
 
 def starts_router(run: Run) -> bool:
@@ -138,9 +141,10 @@ def _with_default_model(run: Run, kind: Kind) -> Run:
         return run
     named = find(run, "model", "model_tag", "config")
     words = [word.text for word in run.command.words] if run.command is not None else []
-    after = words[words.index("serve") + 1 :] if "serve" in words[1:2] else []
-    is_given = bool(after) and not after[0].startswith("-")
-    if run.model.name or named is not None or run.is_open or is_given:
+    is_served = words[1:2] == ["serve"] or any(w.startswith("vllm.entrypoints.") for w in words)
+    is_given = words[1:2] == ["serve"] and bool(words[2:]) and not words[2].startswith("-")
+    is_cut = any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems)
+    if run.model.name or named is not None or run.is_open or is_given or is_cut or not is_served:
         return run
     engine = Engine(kind, run, Mode.SERVE)
     parameter = engine.parameter("model") if engine.release is not None else None
