@@ -529,3 +529,12 @@ def test_accelerates_plugin_leaves_the_overlap_to_deepspeed(
 ) -> None:
     items = general_of(run_of(tmp_path, by_yaml(Case("", ON, {}, zero(stage)))))
     assert items["comm-overlap"].status is status
+
+
+@pytest.mark.parametrize(("modules", "status"), [("all", OFF), ("default", ON), (["to_q"], ON)])
+def test_full_tuning_freezes_what_target_modules_does_not_name(
+    modules: Any, status: Status, tmp_path: Path
+) -> None:
+    settings = {**FULL, "model.target_modules": modules}
+    items = general_of(run_of(tmp_path, by_yaml(Case("", ON, settings))))
+    assert items["layer-freezing"].status is status

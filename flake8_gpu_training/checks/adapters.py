@@ -490,6 +490,12 @@ def _freezing(run: Run) -> Judgement:
         )
     if from_scratch(run):
         return cannot_apply(_SCRATCH)
+    if run.framework == "flow_factory":  # full tuning thaws the layers of target_modules alone
+        modules = flow.option(run, "model.target_modules", "all")
+        if not modules.known:
+            return cannot_tell(modules)
+        if modules.value != "all":
+            return on(modules)
     return off(Text("未冻结层（可选）", "no layers are frozen (optional)"))
 
 
