@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Optional
 
 import pytest
 from checks_support import findings, judged, runs_of, status
@@ -105,3 +106,16 @@ def test_what_code_chooses_is_told_as_code(tmp_path: Path) -> None:
     files = {"train.py": source, "run.sh": "python train.py --output_dir out --bf16 true\n"}
     (found,) = findings(runs_of(tmp_path, files), "GPU301")
     assert found.message.startswith('set attn_implementation="flash_attention_2": ')
+
+
+@pytest.mark.parametrize(("length", "gain"), [(512, (10, 30)), (4096, None)])
+def test_short_samples_gain_less_by_the_kernel(
+    tmp_path: Path, length: int, gain: Optional[tuple[int, int]]
+) -> None:
+    script = (
+        "swift sft --model Qwen/Qwen2.5-0.5B-Instruct --dataset a.jsonl --attn_impl eager "
+        f"--max_length {length} --packing true\n"
+    )
+    (run,) = runs_of(tmp_path, {"train.sh": script})
+    judgement = judged(run, "GPU301")
+    assert (judgement.impact.throughput if judgement.impact is not None else None) == gain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+FLASH_ATTENTION = "FlashAttention (Dao et al., 2022), arXiv:2205.14135"
 FLASH_ATTENTION_2 = "FlashAttention-2 (Dao, 2023), arXiv:2307.08691"
 FLASH_ATTENTION_3 = "FlashAttention-3 (Shah et al., 2024), arXiv:2407.08608"
 PACKING_BLOG = "https://huggingface.co/blog/packing-with-FA2"

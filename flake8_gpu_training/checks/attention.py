@@ -53,7 +53,7 @@ from flake8_gpu_training.checks._scale import (
     takes_flash_attention,
     text,
 )
-from flake8_gpu_training.checks.base import Check, Example, Item, Judgement, Priority
+from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.attention_defaults import BY_RELEASE, UNTOLD, sdpa_since
@@ -317,7 +317,7 @@ def _advise_flash(run: Run, setting: Setting, written: str) -> Judgement:
         share=0.5 if served else None,
         priority=priority,
         parameters=_attention_parameters(run, setting),
-        impact=None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA),
+        impact=_flash_gain(run, written, priority),
     )
     if served:
         answer = replace(answer, better="flash-attention-2")
@@ -354,6 +354,23 @@ def _why_flash(written: str, single: bool) -> str:
 
 def _flash_priority(written: str, dense: bool, long: bool) -> Priority:
     return Priority.HIGH if dense or long or written == "eager" else Priority.MEDIUM
+
+
+def _flash_gain(run: Run, written: str, priority: Priority) -> Optional[Impact]:
+    """What is expected of the kernel; None for the check's own figures."""
+    length = number(run, "max_length")
+    if length is not None and length <= _SHORT:
+        note = Text(
+            "样本至多 512 token，注意力占比小：BERT-large 在 512 token 时为 15%",
+            "samples have 512 tokens at most, of which attention takes a small part: 15 % for "
+            "BERT-large at 512",
+        )
+        return by_class(Priority.MEDIUM, sources.FLASH_ATTENTION, note)
+    return None if written == "eager" else by_class(priority, sources.PYTORCH_SDPA)
+
+
+_SHORT = 512
+"""Tokens of a sample at which the FlashAttention paper measured BERT-large."""
 
 
 def _chosen_in(run: Run, setting: Setting) -> Optional[Call]:
