@@ -71,15 +71,12 @@ def _refused(run: Run, verdicts: Iterable[Verdict]) -> Iterator[Location]:
 
 
 def _without(verdict: Verdict, refused: frozenset[Location]) -> Verdict:
-    """``verdict`` without what it finds where a value is refused."""
+    """``verdict`` without findings where a value is refused; what to write stays for reports."""
     judgement = verdict.judgement
     if verdict.check.code.startswith("GPU0") or not judgement.findings:
         return verdict
     kept = tuple(one for one in judgement.findings if one.location not in refused)
-    if len(kept) == len(judgement.findings):
-        return verdict
-    change = judgement.change if kept else None
-    return replace(verdict, judgement=replace(judgement, findings=kept, change=change))
+    return replace(verdict, judgement=replace(judgement, findings=kept))
 
 
 def _read(check: Check, run: Run, readings: tuple[Run, ...]) -> Judgement:
