@@ -164,6 +164,9 @@ def dated(run: Run, spellings: Mapping[str, Spelling]) -> Mapping[str, Spelling]
 def _of_release(run: Run, practice: str, spelling: Spelling) -> Spelling:
     names = (spelling.parameter, *spelling.aliases)
     having = {name: one for name in names if (one := declared(run, name)) is not None}
+    own = spelling.parameter
+    if own not in having and not is_of_2(run) and _inherited(run, own) is not None:
+        return spelling  # Transformers' own (optim); what ms-swift declares is another's name
     if not having:
         return _without(run, practice, spelling, names)
     named = [name for name, one in having.items() if one.default is not None]
