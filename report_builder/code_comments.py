@@ -15,6 +15,14 @@ _CHINESE: Mapping[str, str] = MappingProxyType(
         'and in the loop: latents = batch["latents"] instead of _batch_encode_vae(pixel_values)': (
             '训练循环中：latents = batch["latents"]，取代 _batch_encode_vae(pixel_values)'
         ),
+        "once, before training: the latents of every sample": (
+            "训练前执行一次：每个样本的 latents"
+        ),
+        'and in the data set: sample["latents"] = load_file(path)["latents"], '
+        "which the loop reads": (
+            '数据集中：sample["latents"] = load_file(path)["latents"]，由训练循环读取，'
+        ),
+        "instead of _batch_encode_vae(pixel_values)": "取代 _batch_encode_vae(pixel_values)",
         "once, before training: prompt_embeds of every caption": (
             "训练前执行一次：每条描述的 prompt_embeds"
         ),

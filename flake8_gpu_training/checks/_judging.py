@@ -103,7 +103,8 @@ def by_code(lacks: Text, code: str, language: str = "python") -> Judgement:
 def half(lacks: Text, code: str, language: str = "python") -> Judgement:
     """Half on: the rest has no parameter; ``code`` is what a fork of the framework would have."""
     said = by_code(lacks, code, language)
-    return replace(said, status=Status.PARTIAL, share=0.5, needs_code=True)
+    action = Text("在框架代码中补上其余部分", "add the rest in the framework's code")
+    return replace(said, status=Status.PARTIAL, share=0.5, action=action, needs_code=True)
 
 
 def cannot_apply(why: Text) -> Judgement:

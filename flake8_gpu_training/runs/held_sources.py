@@ -125,7 +125,7 @@ def releases_held(
                 found[_root_of(path[: mark.start()]), name] = version[1]
     into = {folder for command in commands for folder in _installs(command)}
     held = [
-        Held(f, name, v, f in into, _DECLARED[name](f, listed, read))
+        Held(f, name, v, f in into, _declares(name, f, listed, read))
         for (f, name), v in sorted(found.items())
     ]
     return (*held, *_of_videox(listed, read))
@@ -150,7 +150,18 @@ def _of_videox(listed: frozenset[str], read: Callable[[str], str]) -> Iterable[H
             yield Held(folder, "videox-fun", "", declares=found)
 
 
-_DECLARED = {"ms-swift": declared_in, "llamafactory": declared_by_llamafactory}
+_Declares = Callable[[str, frozenset[str], Callable[[str], str]], Declared]
+_DECLARED: Mapping[str, _Declares] = MappingProxyType(
+    {"ms-swift": declared_in, "llamafactory": declared_by_llamafactory}
+)
+
+
+def _declares(
+    name: str, folder: str, listed: frozenset[str], read: Callable[[str], str]
+) -> Declared:
+    """The parameters that a source declares, of distributions whose declarations are read."""
+    declared = _DECLARED.get(name)
+    return declared(folder, listed, read) if declared is not None else {}
 
 
 def _is_whole(name: str, folder: str, listed: frozenset[str]) -> bool:
