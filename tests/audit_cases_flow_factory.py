@@ -34,6 +34,15 @@ TWO_REWARDS = (
     {"name": "b", "reward_model": "CLIP"},
 )
 SERVER = ({"name": "judge", "reward_model": "my.Judge", "server_url": "http://judge:8000"},)
+# The reward's own limit of requests at once is 8.
+RATIONAL = (
+    {
+        "name": "judge",
+        "reward_model": "rational_rewards_edit",
+        "api_base_url": "http://judge:8000/v1",
+        "batch_size": 4,
+    },
+)
 
 
 def accelerate(kind: str, section: str = "", machines: int = 1, processes: int = 8) -> str:
@@ -101,8 +110,8 @@ CASES: tuple[Case, ...] = (
     Case("mixed-precision-fp16", ADVISED, {"mixed_precision": "no"}, directives=(V100,)),
     Case("mixed-precision-fp16", OFF),
     Case("master-weight-dtype", ON, shows="bfloat16"),
-    Case("master-weight-dtype", ON, {"model.master_weight_dtype": "fp16"}),
-    Case("master-weight-dtype", OFF, {"model.master_weight_dtype": "fp32"}),
+    Case("master-weight-dtype", ON, {"model.master_weight_dtype": "fp32"}, shows="fp32"),
+    Case("master-weight-dtype", OFF, {"model.master_weight_dtype": "fp16"}),
     Case("latent-storage-dtype", ON, shows="fp16"),
     Case("latent-storage-dtype", ON, {"train.latent_storage_dtype": "bf16"}),
     Case("latent-storage-dtype", OFF, {"train.latent_storage_dtype": "fp32"}),
@@ -287,7 +296,14 @@ CASES: tuple[Case, ...] = (
     Case("multi-source", NA),
     # H rewards
     Case("async-reward", ON, {"rewards": ({**SERVER[0], "async_reward": True},)}),
-    Case("async-reward", ADVISED, {"rewards": SERVER}, writes="async_reward: true"),
+    Case("async-reward", ADVISED, {"rewards": SERVER}, writes="num_workers: 8"),
+    Case("async-reward", ADVISED, {"rewards": RATIONAL}, writes="num_workers: 2"),
+    Case(
+        "async-reward",
+        ADVISED,
+        {"rewards": ({**RATIONAL[0], "batch_size": 16},)},
+        writes="num_workers: 1",
+    ),
     Case("async-reward", OFF),
     Case("reward-batch-size", ON, {"rewards": ({**TWO_REWARDS[0], "batch_size": 64},)}),
     Case("reward-batch-size", ON),

@@ -42,6 +42,7 @@ from flake8_gpu_training.checks._scale import nodes, ranks
 from flake8_gpu_training.checks._settings import is_on
 from flake8_gpu_training.checks._starting import ONE_GPU
 from flake8_gpu_training.checks.base import Check, Example, Judgement, Priority
+from flake8_gpu_training.checks.flow_options import average_on_cpu
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.reading import dtype, find, number, truth
 from flake8_gpu_training.language import Text
@@ -49,6 +50,7 @@ from flake8_gpu_training.runs.model import Run
 
 _PROCESSOR = "Flow-Factory 0.1.0, rewards/reward_processor.py"
 _ARGUMENTS = f"{HPARAMS}/args.py"
+_REWARD_DEFAULTS = f"{HPARAMS}/reward_args.py"
 
 # --- GPU533 to GPU537: data --------------------------------------------------------------------
 
@@ -201,25 +203,44 @@ def _async(run: Run) -> Judgement:
     found = rewards(run)
     if not found:
         return _without_rewards(run)
-    at = _shown(reward_place(run, "async_reward"), "async_reward=false")
+    at = _of_reward(run, "async_reward", "false")
     if _asynchronous(run):
-        return on(_shown(at, "async_reward=true"))
-    if not any(_is_remote(one) for one in found):
+        return on(_of_reward(run, "async_reward", "true"))
+    remote = [one for one in found if _is_remote(one)]
+    if not remote:
         return off(
             Text("可选：采样的同时计算奖励", "optional: rewards computed while sampling goes on"),
             at,
         )
+    workers = min(_workers(one) for one in remote)
     return advise(
         run,
         "the answers of a remote reward model are waited for after all samples are made",
         Text("远程奖励模型在采样结束后才计算", "a remote reward model waits for the last sample"),
         Text(
-            "给该奖励设 async_reward: true 与 num_workers: 8",
-            "set async_reward to true and num_workers to 8 for it",
+            f"给该奖励设 async_reward: true 与 num_workers: {workers}",
+            f"set async_reward to true and num_workers to {workers} for it",
         ),
-        snippet=_in_reward("async_reward: true\n  num_workers: 8"),
+        snippet=_in_reward(f"async_reward: true\n  num_workers: {workers}"),
         at=at,
     )
+
+
+_AT_ONCE = {"vllm_evaluate": 100, "rational_rewards_edit": 8, "rational_rewards_t2i": 8}
+"""``max_concurrent`` that the rewards which ask a server take by themselves."""
+
+
+def _workers(one: Mapping[str, Any]) -> int:
+    """Workers whose batches a reward's own limit lets through at once.
+
+    A worker runs a loop of its own, and the limit is one semaphore, which raises when it has to
+    wait in a second loop.
+    """
+    default = _AT_ONCE.get(str(one.get("reward_model")).lower())
+    limit = number(one.get("max_concurrent", default))
+    if limit is None:
+        return _WORKERS
+    return max(1, min(_WORKERS, int(limit // (number(one.get("batch_size", 16)) or 16))))
 
 
 def _in_reward(lines: str) -> Snippet:
@@ -228,12 +249,20 @@ def _in_reward(lines: str) -> Snippet:
     return Snippet(f"set {said} of the reward model", f"rewards:\n  {lines}", "yaml")
 
 
+def _of_reward(run: Run, key: str, value: str) -> Setting:
+    """Evidence of a key of the reward models, or of its default where none of them has it."""
+    if any(key in one for one in rewards(run) or ()):
+        return _shown(reward_place(run, key), f"rewards: {key}={value}")
+    return _shown(None, f"{key}={value} (default, {_REWARD_DEFAULTS})")
+
+
 def _shown(at: Optional[Setting], text: str) -> Setting:
     """Evidence where the rewards stand."""
     return Setting("rewards", text, at.location if at is not None else None, note=text)
 
 
 _SMALL_BATCH = 8
+_WORKERS = 8
 
 
 @of_flow
@@ -243,12 +272,11 @@ def _batch(run: Run) -> Judgement:
     if sizes is None:
         return _without_rewards(run)
     smallest = min((number(size) or 0 for size in sizes), default=0)
-    at = reward_place(run, "batch_size")
+    at = _of_reward(run, "batch_size", f"{smallest:g}")
     if smallest >= _SMALL_BATCH:
-        return on(_shown(at, f"batch_size={smallest:g}"))
+        return on(at)
     return off(
-        Text(f"奖励模型批大小 {smallest:g}，偏小", f"{smallest:g} samples at once: small"),
-        _shown(at, f"batch_size={smallest:g}"),
+        Text(f"奖励模型批大小 {smallest:g}，偏小", f"{smallest:g} samples at once: small"), at
     )
 
 
@@ -259,11 +287,10 @@ def _device(run: Run) -> Judgement:
         return _without_rewards(run)
     if all(_is_remote(one) for one in found):
         return cannot_apply(Text("奖励模型在远程服务中", "the reward models are servers"))
-    at = reward_place(run, "device")
     if all(str(device).startswith("cuda") for device in devices):
-        return on(_shown(at, "device=cuda"))
+        return on(_of_reward(run, "device", "cuda"))
     said = Text("奖励模型在 CPU 上，较慢", "a reward model on the CPU is slow")
-    return off(said, _shown(at, "device=cpu"))
+    return off(said, _of_reward(run, "device", "cpu"))
 
 
 @of_flow
@@ -273,9 +300,9 @@ def _type(run: Run) -> Judgement:
         return _without_rewards(run)
     if all(_is_remote(one) for one in found):
         return cannot_apply(Text("奖励模型在远程服务中", "the reward models are servers"))
-    at = reward_place(run, "dtype")
+    at = _of_reward(run, "dtype", "float32")
     if all(dtype(str(one)) in ("bf16", "fp16") for one in types):
-        return on(_shown(at, f"dtype={types[0]}"))
+        return on(_of_reward(run, "dtype", str(types[0])))
     wide = [
         one
         for one, kind in zip(found, types)
@@ -283,7 +310,7 @@ def _type(run: Run) -> Judgement:
     ]
     if not wide:
         said = Text("自定义奖励模型以 FP32 计算", "a reward model of one's own in FP32")
-        return off(said, _shown(at, "dtype=float32"))
+        return off(said, at)
     return advise(
         run,
         f"{wide[0].get('reward_model')} judges in FP32, with twice the memory and half the speed "
@@ -291,7 +318,7 @@ def _type(run: Run) -> Judgement:
         Text("奖励模型以 FP32 计算", "a reward model computes in FP32"),
         Text("奖励的 dtype 设为 bfloat16（默认）", "set its dtype to bfloat16 (the default)"),
         snippet=_in_reward("dtype: bfloat16"),
-        at=_shown(at, "dtype=float32"),
+        at=at,
     )
 
 
@@ -346,6 +373,18 @@ def _of_average(name: str, default: Any) -> Any:
         return on(setting) if kept else cannot_apply(NO_AVERAGE)
 
     return judge
+
+
+_AVERAGE_PLACE = _of_average("ema_device", "cuda")
+
+
+def _average_place(run: Run) -> Judgement:
+    """Where the average waits: a good choice unless it fills much of a GPU."""
+    if average_on_cpu(run).to_gain:
+        said = Text("EMA 权重占用大量显存", "the average fills much of a GPU")
+        return off(said, option(run, "train.ema_device", "cuda"))
+    judged: Judgement = _AVERAGE_PLACE(run)
+    return judged
 
 
 # --- GPU713 to GPU715: schedulers --------------------------------------------------------------
@@ -610,7 +649,7 @@ CHECKS: tuple[Check, ...] = (
         "GPU711",
         "average-place",
         Text("EMA 设备", "EMA device"),
-        _of_average("ema_device", "cuda"),
+        _average_place,
         item("I", "ema-device", 0.5),
         "The average waits on the GPU, or on the CPU where it is large.",
         "Set train.ema_device.",

@@ -62,12 +62,13 @@ def _master_weights(run: Run) -> Judgement:
     setting = option(run, "model.master_weight_dtype", "bfloat16")
     if not setting.known:
         return cannot_tell(setting)
-    if dtype(str(setting.value)) in ("bf16", "fp16"):
+    if dtype(str(setting.value)) in ("bf16", "fp32"):
         return on(setting)
     return off(
         Text(
-            "可训练权重为 FP32：更稳定，显存加倍",
-            "trained weights in FP32: steadier, twice the memory",
+            "可训练权重为 FP16：小的更新会丢失；可用 bfloat16，或保留小更新的 fp32",
+            "trained weights in FP16, which loses small updates: bfloat16 has FP32's range, fp32 "
+            "keeps them",
         ),
         setting,
     )
@@ -178,7 +179,8 @@ def _moved(run: Run, name: str, what: Text, plural: bool = False) -> Judgement:
 
 @of_flow
 @needs("train.ema_device")
-def _average_device(run: Run) -> Judgement:
+def average_on_cpu(run: Run) -> Judgement:
+    """The average waits on the CPU where it takes much of a GPU."""
     kept = averages(run)
     if kept is None:
         return cannot_tell(option(run, "train.ema_decay"))
@@ -556,7 +558,7 @@ CHECKS: tuple[Check, ...] = (
         "GPU241",
         "average-device",
         Text("EMA 权重放在 CPU", "EMA weights on CPU"),
-        _average_device,
+        average_on_cpu,
         item("B", "ema-device-cpu", 0.5),
         "A copy of all weights is needed when the average is updated and sampled from.",
         "Set train.ema_device to cpu for full tuning of large models.",
