@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import pytest
 
@@ -345,11 +345,15 @@ def test_a_kind_given_by_a_flag_silences_the_file(
     assert (run.value("zero_stage"), run.value("fsdp")) == (zero_stage, fsdp)
 
 
-def test_a_file_of_trl_named_by_itself_is_not_known(runs_in: MakeRuns) -> None:
-    runs = runs_in("trl sft --accelerate_config zero3 --model_name_or_path m --dataset_name d\n")
+@pytest.mark.parametrize(("name", "stage"), [("zero3", 3), ("zero2", 2), ("mine", None)])
+def test_a_file_that_trl_brings_along_is_known_by_its_name(
+    runs_in: MakeRuns, name: str, stage: Optional[int]
+) -> None:
+    runs = runs_in(f"trl sft --accelerate_config {name} --model_name_or_path m --dataset_name d\n")
     (run,) = (run for run in runs if run.launcher.name == "trl")
-    assert size(run) == (UNKNOWN, UNKNOWN)
-    assert not run.practice("zero_stage").known
+    assert run.launcher.world_size == (8 if stage else None)
+    assert run.practice("zero_stage").known is (stage is not None)
+    assert run.value("zero_stage") == stage
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from flake8_gpu_training.checks._settings import parameter
 from flake8_gpu_training.checks.base import Item, Judgement
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.frameworks.at_hand import at_hand
-from flake8_gpu_training.frameworks.reading import find, is_off, is_true
+from flake8_gpu_training.frameworks.reading import find, is_off, is_true, parsed
+from flake8_gpu_training.frameworks.tables import table_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -19,7 +20,7 @@ ARGUMENTS = "transformers 4.57.6 and 5.24.0, training_args.py"
 TRAINER = "transformers 4.57.6 and 5.24.0, trainer.py"
 
 _NOT_TRAINER = Text("非 Transformers Trainer 任务", "not a run of the Transformers Trainer")
-_TOO_OLD = Text("该版本的 Transformers 没有此参数", "this release of Transformers does not have it")
+TOO_OLD = Text("该版本的 Transformers 没有此参数", "this release of Transformers does not have it")
 _EVALUATION = ("eval_strategy", "evaluation_strategy")
 
 
@@ -43,17 +44,61 @@ def item(
 
 def option(run: Run, *names: str, default: Any = None) -> Setting:
     """A parameter of TrainingArguments, with where its default was read."""
-    return parameter(run, *names, default=default, source=ARGUMENTS)
+    source = _where_read(run, names[0], default) or ARGUMENTS
+    return parameter(run, *names, default=default, source=source)
+
+
+_READ_BEFORE = "4.25.1"
+"""A release before those of the table whose defaults were read, too."""
+_NOT_YET = frozenset(
+    """
+    torch_empty_cache_steps neftune_noise_alpha save_only_model liger_kernel_config
+    torch_compile_backend torch_compile_mode enable_jit_checkpoint parallelism_config
+    """.split()  # noqa: SIM905
+)
+"""Parameters that release does not have."""
+
+
+def _where_read(run: Run, name: str, default: Any) -> str:
+    """The releases around the pinned one that have the default; empty where none is pinned."""
+    table, pinned = table_of("transformers"), run.versions.get("transformers", "")
+    if table is None or not pinned or parsed(pinned) >= _COVERED:
+        return ""
+    release = table.release(pinned)
+    spans = table.spans("TrainingArguments", name)
+    alike = [
+        (first, last) for first, last, facts in spans if facts.get("default", _NONE) == default
+    ]
+    first = last = release
+    for start, end in alike:
+        last = max(last, end) if start <= last + 1 else last
+    for start, end in reversed(alike):
+        first = min(first, start) if end >= first - 1 else first
+    is_older = parsed(pinned) < parsed(table.versions[0])
+    if not any(start <= release <= end for start, end in alike) or (
+        is_older and (name in _NOT_YET or parsed(pinned) < parsed(_READ_BEFORE))
+    ):
+        return ""
+    oldest = _READ_BEFORE if is_older else table.versions[first]
+    return f"transformers {oldest} to {table.versions[last]}, training_args.py"
+
+
+_NONE = object()
+_COVERED = (4, 57, 6)
+"""From this release on :data:`ARGUMENTS` names one on either side."""
 
 
 def missing(run: Run, name: str) -> Optional[Judgement]:
     """The answer where no release that the run may get has the parameter; None where one has."""
+    pinned = parsed(run.versions.get("transformers", ""))
+    if pinned < (4, 30) and name in _NOT_YET and find(run, name) is None:
+        return cannot_apply(TOO_OLD)
     told = at_hand(run, "transformers")
     if told is None or find(run, name) is not None:
         return None
     if any(told.table.knows("TrainingArguments", name, release) for release in told.allowed):
         return None
-    return cannot_apply(_TOO_OLD)
+    return cannot_apply(TOO_OLD)
 
 
 def evaluates(run: Run) -> Optional[bool]:

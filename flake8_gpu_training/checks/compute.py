@@ -71,6 +71,8 @@ _NOT_CUDA = Text("非 CUDA 设备", "not a CUDA device")
 # --- GPU302 ---------------------------------------------------------------------------
 
 
+_TRAINER_COMPILES = (4, 26)
+"""TrainingArguments.torch_compile (training_args.py: in 4.26.1, not in 4.25.1)."""
 _MODULES = ("torch.nn", "torchvision.models", "timm.", "transformers.")
 
 
@@ -88,6 +90,16 @@ def _compile(run: Run) -> Judgement:
         return cannot_apply(Text("Megatron 自带融合算子", "Megatron has fused kernels of its own"))
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)
+    if version_of(run, "torch") < (2,):
+        return cannot_apply(
+            Text("PyTorch 2.0 起才有 torch.compile", "it takes PyTorch 2.0 or newer")
+        )
+    if run.framework == "hf_trainer" and version_of(run, "transformers") < _TRAINER_COMPILES:
+        return cannot_apply(
+            Text(
+                "该版本的 Transformers 没有此参数", "this release of Transformers does not have it"
+            )
+        )
     if not setting.known:
         return cannot_tell(setting)
     obstacle = _compile_obstacle(run)

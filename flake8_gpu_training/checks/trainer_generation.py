@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Optional
+from typing import Callable, Optional
 
 from flake8_gpu_training.checks._judging import (
     Judge,
@@ -48,20 +48,33 @@ def _generates(run: Run) -> Optional[bool]:
     return False
 
 
-def _of_generation(judge: Judge) -> Judge:
-    """``judge`` for runs whose model generates by Transformers' own means."""
+def _samples_by_vllm(run: Run) -> bool:
+    """Whether the completions that a run learns from come from vLLM, beside or within it."""
+    return algorithm(run) in SAMPLING and run.value("rollout_engine") == "vllm"
 
-    @of_trainer
-    def judged(run: Run) -> Judgement:
-        answer = _generates(run)
-        if answer is None:
-            return cannot_tell(run.practice("rollout_engine"))
-        if not answer:
-            return cannot_apply(Text("训练中不生成", "the run generates nothing"))
-        told = judge(run)
-        return cannot_tell(_OPEN) if run.is_open and told.status is Status.DISABLED else told
 
-    return judged
+def _of_generation(by_vllm: Text) -> Callable[[Judge], Judge]:
+    """Judges for runs whose model generates by Transformers' own means.
+
+    ``by_vllm``: what the engine does instead where the completions come from it.
+    """
+
+    def decorated(judge: Judge) -> Judge:
+        @of_trainer
+        def judged(run: Run) -> Judgement:
+            answer = _generates(run)
+            if answer is None:
+                return cannot_tell(run.practice("rollout_engine"))
+            if not answer and _samples_by_vllm(run):
+                return cannot_apply(by_vllm)
+            if not answer:
+                return cannot_apply(Text("训练中不生成", "the run generates nothing"))
+            told = judge(run)
+            return cannot_tell(_OPEN) if run.is_open and told.status is Status.DISABLED else told
+
+        return judged
+
+    return decorated
 
 
 def _options(run: Run, name: str) -> Iterator[Setting]:
@@ -114,7 +127,12 @@ _BY_CLASS = (
 )
 
 
-@_of_generation
+@_of_generation(
+    Text(
+        "补全由 vLLM 生成，其引擎自行分页管理 KV 缓存",
+        "vLLM generates the completions, and its engine pages a KV cache of its own",
+    )
+)
 def _cache(run: Run) -> Judgement:
     setting = _first(run, "cache_implementation")
     if setting is not None:
@@ -138,7 +156,13 @@ def _cache(run: Run) -> Judgement:
 # --- GPU921: speculation ------------------------------------------------------------------------
 
 
-@_of_generation
+@_of_generation(
+    Text(
+        "补全由 vLLM 生成：推测解码是其引擎的设置，与 generate 的参数无关",
+        "vLLM generates the completions: speculation is a setting of its engine, "
+        "and generate's arguments have no say",
+    )
+)
 def _speculation(run: Run) -> Judgement:
     for name, kind in (
         ("assistant_model", "draft"),
@@ -160,7 +184,12 @@ def _speculation(run: Run) -> Judgement:
 # --- GPU922, GPU923: compilation and long prompts -------------------------------------------------
 
 
-@_of_generation
+@_of_generation(
+    Text(
+        "补全由 vLLM 生成，其引擎自行编译前向",
+        "vLLM generates the completions, and its engine compiles the forward pass itself",
+    )
+)
 def _compiled(run: Run) -> Judgement:
     setting = _first(run, "compile_config")
     if setting is not None:
@@ -181,7 +210,12 @@ def _compiled(run: Run) -> Judgement:
     )
 
 
-@_of_generation
+@_of_generation(
+    Text(
+        "补全由 vLLM 生成，其调度器自行分块预填充",
+        "vLLM generates the completions, and its scheduler chunks the prefill itself",
+    )
+)
 def _chunked(run: Run) -> Judgement:
     setting = _first(run, "prefill_chunk_size")
     if setting is not None:

@@ -14,6 +14,7 @@ from flake8_gpu_training.checks._judging import (
     advise,
     cannot_apply,
     cannot_tell,
+    excluding,
     of_training,
     off,
     on,
@@ -24,6 +25,7 @@ from flake8_gpu_training.checks._scale import architecture, compiles_for_gpu
 from flake8_gpu_training.checks._settings import is_on, may_use_flash_attention
 from flake8_gpu_training.checks._trainer import (
     ARGUMENTS,
+    TOO_OLD,
     TRAINER,
     item,
     missing,
@@ -246,6 +248,8 @@ _OPTIMIZERS = (
 )
 
 
+_FUSES = (4, 27)
+"""Releases before have no adamw_torch_fused (training_args.py of 4.26.1; in 4.28.1)."""
 _VARIANTS = tuple(dict.fromkeys(kind for _, kind in _OPTIMIZERS))
 
 
@@ -269,7 +273,10 @@ def _optimizer(run: Run) -> Judgement:
         return on(setting, "fused-adamw")
     is_handed = setting.note.startswith("torch.optim.") and name in ("adam", "adamw")
     if name != "adamw_torch" and not is_handed:
-        return off(Text(f"使用优化器 {name}", f"the optimizer is {name}"), setting)
+        other = off(Text(f"使用优化器 {name}", f"the optimizer is {name}"), setting)
+        if version_at_hand(run, "transformers") < _FUSES:
+            return excluding(other, TOO_OLD, "fused-adamw")
+        return other
     if not compiles_for_gpu(run):
         return cannot_apply(_NOT_CUDA)
     return _fused_by_hand(setting) if is_handed else _advise_fused(run, setting)

@@ -65,7 +65,7 @@ def practices_of_run(run: Run) -> dict[str, Setting]:
             settings[name] = dataclasses.replace(run.environment[variable], name=name)
     if run.accelerate is not None:
         settings.update(flattened(run.accelerate))
-    if run.launcher.name == "accelerate":
+    if run.launcher.name in ("accelerate", "trl"):  # TRL's commands start it themselves
         for name, setting in run.launcher.options.items():
             settings[_plain(name)] = dataclasses.replace(setting, name=_plain(name))
     return {**practices_of(settings), **practices_of_plugins(run)}

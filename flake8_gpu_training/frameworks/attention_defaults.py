@@ -221,7 +221,7 @@ def _of_family(family: str, version: tuple[int, ...]) -> tuple[Any, str]:
     note = f"transformers 4.36.2 to 5.24.0: _supports_sdpa of {family}"
     if since is None:
         return "eager", note
-    if version == NEWEST and (until is not None or since > _SETTLED):
+    if version == NEWEST and until is not None:
         return Unknown(BY_RELEASE, UNTOLD), ""
     is_supported = version >= since and (until is None or version < until)
     return ("sdpa" if is_supported else "eager"), note

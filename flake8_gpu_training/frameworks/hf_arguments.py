@@ -7,7 +7,10 @@ from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.reading import by_default, find, is_off, parsed, practice
 from flake8_gpu_training.runs.model import Run
 
-SOURCE = "transformers 4.46.3 to 5.24.0 training_args.py"
+SOURCE = "transformers 4.11.3 to 5.24.0 training_args.py"
+
+_OF_TORCH = (4, 32)
+"""The first minor release whose default is PyTorch's own AdamW (adamw_hf in 4.25.1 to 4.31.0)."""
 
 
 def default_optimizer(run: Run) -> dict[str, Setting]:
@@ -18,6 +21,8 @@ def default_optimizer(run: Run) -> dict[str, Setting]:
     torch = parsed(run.versions.get("torch", ""))
     fused = transformers >= (4, 54) and torch >= (2, 8)
     name = "adamw_torch_fused" if fused else "adamw_torch"
+    if transformers < _OF_TORCH:
+        name = "adamw_hf"
     note = f"transformers training_args.py: optim {name}"
     return by_default(run, "optimizer", name, note)
 

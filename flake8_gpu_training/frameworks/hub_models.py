@@ -324,8 +324,8 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     old = call.keywords.get("use_flash_attention_2")
     if old is not None and known(old.value) and truth(old.value):
         return _from("attention", "flash_attention_2", call, old)
-    is_told = call.is_open or run.is_open or "config" in call.keywords
-    if (is_told or call.method == "from_config") and not _has_no_choice(run, call):
+    is_told = call.is_open or run.is_open or not _is_plain_configuration(run, call)
+    if is_told and not _has_no_choice(run, call):
         reason = "arguments of the call are not all known"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
     remote = call.keywords.get("trust_remote_code")
@@ -339,6 +339,33 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     if not known(value):
         return Setting("attention", value, call.location, Origin.CONSTRUCTOR)
     return _default("attention", value, call, note)
+
+
+def _is_plain_configuration(run: Run, load: Call) -> bool:
+    """Whether a model is given no configuration, or only ones that leave its attention alone:
+    ``config = AutoConfig.from_pretrained(name)``."""
+    given = load.keywords.get("config")
+    if given is None and load.method != "from_config":
+        return True
+    given = given or next(iter(load.positional), None)
+    if given is None or not given.text.isidentifier():
+        return given is not None and _PLAIN_CONFIGURATION.match(given.text) is not None
+    file = next((one for one in run.python if one.path == load.location.path), None)
+    if file is None or any(_SETS_ATTENTION.search(one.name) for one in file.attributes):
+        return False
+    made = [c for c in file.calls if c.assigned_to == given.text and c.scope == load.scope]
+    return bool(made) and all(_is_plain_load(call) for call in made)
+
+
+_PLAIN_CONFIGURATION = re.compile(r"(?:transformers\.)?\w*Config\.from_pretrained\([\w.\"'/-]*\)$")
+_SETS_ATTENTION = re.compile(r"\b_?attn_implementation(?:_internal)?$")
+
+
+def _is_plain_load(call: Call) -> bool:
+    """Whether a call loads a configuration of Transformers and says nothing of the attention."""
+    is_theirs = call.name.startswith("transformers.") and call.method == "from_pretrained"
+    told = any(_SETS_ATTENTION.search(name) for name in call.keywords)
+    return is_theirs and not call.is_open and not told and not _is_given(call, "trust_remote_code")
 
 
 def _has_no_choice(run: Run, call: Call) -> bool:

@@ -42,14 +42,16 @@ from flake8_gpu_training.frameworks.token_limits import token_limit
 from flake8_gpu_training.frameworks.trainer_overrides import overridden
 from flake8_gpu_training.runs.model import Run, RunKind
 
-_ARGS = "transformers 4.46.3 to 5.24.0 training_args.py"
+_ARGS = "transformers 4.11.3 to 5.24.0 training_args.py"
+_TYPES = "transformers 4.25.1 to 5.24.0 training_args.py"
+_COMPILER = "transformers 4.26.1 to 5.24.0 training_args.py"
 _TRL = "trl 0.22.2 to 1.16.0 trainer/*_config.py"
 
 _SPELLINGS: dict[str, Spelling] = {
     "precision": Spelling(
         "bf16", {"bf16": True}, instead={"fp16": {"fp16": True}, "fp32": {"bf16": False}}
     ),
-    "tf32": Spelling("tf32", default=False, source=f"{_ARGS}: tf32 None; PyTorch: off"),
+    "tf32": Spelling("tf32", default=False, source=f"{_TYPES}: tf32 None; PyTorch: off"),
     "attention": Spelling("attn_implementation"),
     "gradient_checkpointing": Spelling(
         "gradient_checkpointing",
@@ -73,11 +75,11 @@ _SPELLINGS: dict[str, Spelling] = {
     "liger_kernel": Spelling(
         "use_liger_kernel",
         default=False,
-        source=f"{_ARGS}: use_liger_kernel False",
+        source="transformers 4.45.2 to 5.24.0 training_args.py: use_liger_kernel False",
         aliases=("use_liger",),
     ),
     "torch_compile": Spelling(
-        "torch_compile", default=False, source=f"{_ARGS}: torch_compile False"
+        "torch_compile", default=False, source=f"{_COMPILER}: torch_compile False"
     ),
     "optimizer": Spelling("optim"),
     "zero_stage": Spelling("deepspeed"),
@@ -93,7 +95,7 @@ _SPELLINGS: dict[str, Spelling] = {
     "group_by_length": Spelling(
         "group_by_length",
         default=False,
-        source="transformers 4.46.3 training_args.py: group_by_length False",
+        source="transformers 4.11.3 to 5.0.0 training_args.py: group_by_length False",
     ),
     "dataloader_workers": Spelling(
         "dataloader_num_workers", default=0, source=f"{_ARGS}: dataloader_num_workers 0"
@@ -104,12 +106,13 @@ _SPELLINGS: dict[str, Spelling] = {
     "persistent_workers": Spelling(
         "dataloader_persistent_workers",
         default=False,
-        source=f"{_ARGS}: dataloader_persistent_workers False",
+        source="transformers 4.36.2 to 5.24.0 training_args.py: "
+        "dataloader_persistent_workers False",
     ),
     "prefetch_factor": Spelling(
         "dataloader_prefetch_factor",
         default=None,
-        source=f"{_ARGS}: dataloader_prefetch_factor None",
+        source="transformers 4.38.2 to 5.24.0 training_args.py: dataloader_prefetch_factor None",
     ),
     "save_steps": Spelling("save_steps"),
     "logging_steps": Spelling("logging_steps", default=500, source=f"{_ARGS}: logging_steps 500"),
@@ -462,7 +465,7 @@ def _fsdp(
     if setting is None or (known(setting.value) and is_off(setting.value)):
         found = {name: value for name, value in launched.items() if name in names}
         if not found and not _may_shard_elsewhere(run):
-            found.update(by_default(run, "fsdp", "none", f"{_ARGS}: fsdp is off"))
+            found.update(by_default(run, "fsdp", "none", f"{_TYPES}: fsdp is off"))
         return found
     if not known(setting.value):
         return {"fsdp": practice("fsdp", setting.value, setting)}
@@ -508,7 +511,8 @@ def _prefetching(run: Run, version: Optional[Setting]) -> dict[str, Setting]:
         return {"overlap_comm": practice("overlap_comm", True, version, note)}
     prefetch = nested(run, "fsdp_config", "backward_prefetch")
     if prefetch is None:
-        note = f"{_ARGS}: fsdp_config backward_prefetch NO_PREFETCH"
+        releases = "transformers 4.46.3 to 5.24.0"
+        note = f"{releases} training_args.py: fsdp_config backward_prefetch NO_PREFETCH"
         return by_default(run, "overlap_comm", False, note)
     is_on = str(prefetch.value).lower() in ("backward_pre", "backward_post")
     return {"overlap_comm": practice("overlap_comm", is_on, prefetch)}
@@ -586,7 +590,7 @@ def _without_autocast(
         return {}
     if off is not None:
         return {"precision": practice("precision", "fp32", off)}
-    return by_default(run, "precision", "fp32", f"{_ARGS}: bf16 False, fp16 False")
+    return by_default(run, "precision", "fp32", f"{_TYPES}: bf16 False, fp16 False")
 
 
 def _model_is_unread(run: Run) -> bool:

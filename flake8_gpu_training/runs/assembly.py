@@ -534,7 +534,8 @@ class Assembly:
         if outcome is not None:
             parts.files += [document.path for document in outcome.documents]
         is_read = composition is not None and composition.is_whole
-        if entry.framework != "generic" and is_unreadable(program) and not is_read:
+        is_unread = is_unreadable(program, _arguments_of_trainer(entry)) and not is_read
+        if entry.framework != "generic" and is_unread:
             parts.is_open = True
         location = entry.location if command is None or not first else command.location
         asked = parts.settings.get("do_train") if entry.from_flags else None
@@ -1142,6 +1143,11 @@ def _named(launch: Optional[Launch], parts: _Parts) -> list[Setting]:
 def _names_file(setting: Setting, name: str) -> bool:
     """Whether a setting of FSDP names a file: of ``fsdp`` only one that ends like one does."""
     return name != "fsdp" or str(setting.value).endswith((".json", ".yaml", ".yml"))
+
+
+def _arguments_of_trainer(entry: Entry) -> Optional[Call]:
+    """The call that builds a Trainer's arguments, where the program does so itself."""
+    return entry.constructor if entry.framework == "hf_trainer" else None
 
 
 def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:

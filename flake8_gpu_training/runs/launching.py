@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Optional
+from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
     Command,
@@ -93,6 +93,34 @@ def _submitted(
     return script
 
 
+# Files that TRL brings along and knows by name; alike in trl 0.18.2 to 1.16.0. The one of a single
+# GPU names 8 processes, which its distributed_type NO does not start.
+_TRL_FILES = "trl 0.18.2 to 1.16.0, accelerate_configs"
+_PROCESSES: Mapping[str, Any] = {"mixed_precision": "bf16", "num_machines": 1, "num_processes": 8}
+_ZERO: Mapping[str, Any] = {**_PROCESSES, "distributed_type": "DEEPSPEED"}
+_FSDP: Mapping[str, Any] = {
+    **_PROCESSES,
+    "distributed_type": "FSDP",
+    "fsdp_offload_params": False,
+    "fsdp_activation_checkpointing": False,
+    "fsdp_cpu_ram_efficient_loading": True,
+}
+_OF_TRL: Mapping[str, Mapping[str, Any]] = {
+    "zero1": {**_ZERO, "zero_stage": 1, "gradient_accumulation_steps": 1},
+    "zero2": {**_ZERO, "zero_stage": 2},
+    "zero3": {**_ZERO, "zero_stage": 3},
+    "fsdp1": {
+        **_FSDP,
+        "fsdp_version": 1,
+        "fsdp_reshard_after_forward": "FULL_SHARD",
+        "fsdp_backward_prefetch": "BACKWARD_PRE",
+    },
+    "fsdp2": {**_FSDP, "fsdp_version": 2, "fsdp_reshard_after_forward": True},
+    "multi_gpu": {**_PROCESSES, "distributed_type": "MULTI_GPU"},
+    "single_gpu": {**_PROCESSES, "distributed_type": "NO", "num_processes": 1},
+}
+
+
 def _options(
     launch: Launch, settings: Mapping[str, Setting], accelerate: Optional[Document]
 ) -> dict[str, Setting]:
@@ -100,9 +128,15 @@ def _options(
     options = dict(launch.options)
     if launch.program == "trl":
         options.update({n: s for n, s in settings.items() if n.startswith("num_")})
-        if "accelerate_config" in settings:
-            # One of TRL's own by name, when it is no file of the project.
-            options["config_file"] = renamed(settings["accelerate_config"], "config_file")
+        named = settings.get("accelerate_config")
+        own = _OF_TRL.get(str(named.value)) if named is not None and accelerate is None else None
+        if named is not None and own is not None:
+            for name, value in own.items():
+                note = f"accelerate_config {named.value}: {name} {value} ({_TRL_FILES})"
+                one = dataclasses.replace(renamed(named, name), value=value, note=note)
+                options.setdefault(name, one)
+        elif named is not None:
+            options["config_file"] = renamed(named, "config_file")
     if accelerate is not None:
         for setting in document_settings(accelerate).values():
             name = setting.name.rpartition(".")[2]

@@ -863,11 +863,15 @@ def flag_settings(given: Arguments) -> dict[str, Setting]:
     return found
 
 
-def is_unreadable(program: Program) -> bool:
-    """Whether the script takes its configuration in a way that is not followed."""
-    if any(
-        root in _roots(program) for root in ("hydra", "fire", "jsonargparse", "tyro", "draccus")
-    ):
+def is_unreadable(program: Program, constructor: Optional[Call] = None) -> bool:
+    """Whether the script takes its configuration in a way that is not followed.
+
+    Fire fills the parameters of a function: what a ``constructor`` there leaves out stays out.
+    """
+    roots = _roots(program)
+    if any(root in roots for root in ("hydra", "jsonargparse", "tyro", "draccus")):
+        return True
+    if "fire" in roots and (constructor is None or constructor.is_open):
         return True
     return any(
         call.method == "parse_known_args" and not _drops_rest(program.script, call)
