@@ -189,7 +189,7 @@ def _flags(words: Sequence[Word]) -> Iterable[Setting]:
         yield Setting(name, value, word.location, Origin.FLAG)
 
 
-_CONTAINERS = ("docker", "podman", "nvidia-docker")
+_CONTAINERS = ("docker", "podman", "nerdctl", "nvidia-docker")
 
 
 def _container_gpus(command: Optional[Command]) -> Optional[Setting]:

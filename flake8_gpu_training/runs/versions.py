@@ -7,7 +7,7 @@ from typing import Optional
 
 from flake8_gpu_training.facts import Command
 
-_CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
 
 
 def image_versions(command: Optional[Command]) -> dict[str, str]:
@@ -17,7 +17,7 @@ def image_versions(command: Optional[Command]) -> dict[str, str]:
     found: dict[str, str] = {}
     for wrapper in command.wrappers if command is not None else ():
         words = [word.text for word in wrapper]
-        if posixpath.basename(words[0]) not in _CONTAINERS or "run" not in words[1:3]:
+        if posixpath.basename(words[0]) not in _CONTAINERS or "run" not in words[1:-1]:
             continue
         for item in requirements_from_image(words[-1], wrapper[-1].location):
             if item.version:

@@ -18,7 +18,7 @@ from flake8_gpu_training.sources._job_base import (
     environment_of,
     listed,
 )
-from flake8_gpu_training.sources._job_images import entrypoint_of
+from flake8_gpu_training.sources._job_images import entrypoint_of, is_program
 from flake8_gpu_training.sources.environment_files import read_environment_file
 
 Values = Mapping[str, Setting]
@@ -72,8 +72,10 @@ class ComposeService(Unit):
         self.read = read
 
     def commands(self) -> Iterator[Command]:
-        words = [*self._words("entrypoint"), *self._words("command")]
-        if words and words[0].text.startswith("-"):
+        entrypoint, words = self._words("entrypoint"), self._words("command")
+        if entrypoint or (words and is_program(words[0].text)):
+            words = [*entrypoint, *words]
+        else:
             words = [*self._of_image(), *words]
         if not words or words[0].text.startswith("-"):
             return

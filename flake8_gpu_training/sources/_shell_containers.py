@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
-from ._job_images import entrypoint_of
+from ._job_images import entrypoint_of, is_program
 from ._shell_values import Chunk, Field, Variable
 
-_CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
+_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
 _ELSEWHERE = _CONTAINERS | {"ssh", "pdsh", "kubectl", "ray"}
 """Programs that start a command without the variables of the shell that calls them."""
 _MPI = frozenset({"mpirun", "mpiexec", "orterun", "mpiexec.hydra"})
@@ -60,9 +60,9 @@ def _of_container(fields: Sequence[Field], made: Passed) -> None:
 
 
 def started_by_image(wrapper: Sequence[Field], rest: Sequence[Field]) -> list[Field]:
-    """What an image starts when it is given only flags (``docker run IMAGE --model m``)."""
+    """What an image starts when it is given no program (``docker run IMAGE [MODEL] [flags]``)."""
     is_container = posixpath.basename(wrapper[0].text) in _CONTAINERS
-    if not is_container or not rest or not rest[0].text.startswith("-"):
+    if not is_container or (rest and is_program(rest[0].text)):
         return []
     image = wrapper[-1]
     return [

@@ -11,6 +11,7 @@ from typing import Callable, Optional, Protocol
 
 from ..facts import Command, Heredoc, Location, Origin, Problem, ProblemKind, Unknown, Word
 from . import slurm
+from ._shell_agreed import with_agreed_program
 from ._shell_comments import comments_of
 from ._shell_containers import Passed, after, passed, started_by_image
 from ._shell_expand import Expander, State, calculate
@@ -650,6 +651,7 @@ class Interpreter:
         context: _Context,
         end: Optional[Location],
     ) -> None:
+        fields = with_agreed_program(fields)
         name = fields[0].text
         builtin = _BUILTINS.get(name)
         if builtin is not None:

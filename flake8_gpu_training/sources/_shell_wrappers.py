@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ._job_images import entrypoint_of
+
 SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash"})
 
 WRAP = "--wrap="
@@ -81,7 +83,12 @@ _DOCKER = _flags(
     -h --cap-add --cap-drop --security-opt --memory -m --cpus --cpuset-cpus --cpuset-mems
     --add-host --label -l --log-driver --log-opt --pid --restart --tmpfs --platform --pull
     -a --attach --memory-swap --group-add --dns --link --volumes-from --uts --userns
-    --device-cgroup-rule --expose --stop-signal -c --cpu-shares --annotation"""
+    --device-cgroup-rule --expose --stop-signal -c --cpu-shares --annotation --label-file
+    --cgroup-parent --cgroupns --cidfile --cpu-period --cpu-quota --dns-option --dns-search
+    --domainname --health-cmd --health-interval --health-retries --health-start-period
+    --health-timeout --ip --ip6 --isolation --mac-address --memory-reservation
+    --memory-swappiness --network-alias --oom-score-adj --pids-limit --stop-timeout
+    --storage-opt --sysctl --context -H --host --config --namespace"""
 )
 _SINGULARITY = _flags(
     "-B --bind --pwd --cwd -H --home --env --env-file -W --workdir --overlay -S --scratch --mount"
@@ -123,6 +130,7 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
     "micromamba": _Wrapper(_flags("-n --name -p --prefix --cwd -r"), subcommands=("run",)),
     "docker": _Wrapper(_DOCKER, 1, subcommands=("run", "exec", "container")),
     "podman": _Wrapper(_DOCKER, 1, subcommands=("run", "exec", "container")),
+    "nerdctl": _Wrapper(_DOCKER, 1, subcommands=("run", "exec", "container")),
     "nvidia-docker": _Wrapper(_DOCKER, 1, subcommands=("run", "exec")),
     "singularity": _Wrapper(_SINGULARITY, 1, subcommands=("exec", "run")),
     "apptainer": _Wrapper(_SINGULARITY, 1, subcommands=("exec", "run")),
@@ -231,6 +239,8 @@ def _unwrap(name: str, wrapper: _Wrapper, words: Sequence[str]) -> Optional[Unwr
     if wrapper.needs_dashes and not dashes:
         return None
     if at >= len(words):
+        if at == len(words) and wrapper.values is _DOCKER and entrypoint_of(words[-1]):
+            return Unwrapped("words", at)  # the image alone: it has a program of its own
         return Unwrapped("stdin", len(words)) if name == "ssh" else None
     kind = wrapper.kind
     if kind == "joined" and name == "ssh" and words[at:] and words[at] in SHELLS:

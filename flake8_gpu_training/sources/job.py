@@ -13,6 +13,7 @@ from flake8_gpu_training.facts import Command, ConfigFile, Document, Setting
 from flake8_gpu_training.sources._job_base import Read, Unit, read_nothing
 from flake8_gpu_training.sources._job_compose import ComposeService, values_beside
 from flake8_gpu_training.sources._job_kubernetes import config_maps, containers_of
+from flake8_gpu_training.sources._job_production_stack import engines_of, is_values, runtime_of
 from flake8_gpu_training.sources._job_task import TASK_COMMANDS, Task
 
 _TASK_MARKERS = frozenset({"resources", "compute", "num_nodes", "accelerators", "image", "gpus"})
@@ -72,6 +73,8 @@ def _form(document: Document) -> str:
     keys = document.root.mapping
     if "apiVersion" in keys and "kind" in keys:
         return "kubernetes"
+    if "servingEngineSpec" in keys and is_values(document.root):
+        return "production-stack"
     if "services" in keys and keys["services"].node.mapping:
         return "compose"
     if any(key in keys for key in TASK_COMMANDS) and not _TASK_MARKERS.isdisjoint(keys):
@@ -83,7 +86,12 @@ def _units(config: ConfigFile, document: Document, read: Read) -> Iterator[Unit]
     """The containers, services or the task of a document."""
     form = _form(document)
     root = document.root
-    if form == "kubernetes":
+    runtime = runtime_of(root) if form == "kubernetes" else None
+    if runtime is not None:
+        yield runtime
+    elif form == "production-stack":
+        yield from engines_of(root)
+    elif form == "kubernetes":
         yield from containers_of(root, config_maps(config.documents))
     elif form == "compose":
         values = values_beside(config.path, read)

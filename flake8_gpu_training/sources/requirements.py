@@ -660,6 +660,9 @@ def _install_arguments(texts: list[str]) -> tuple[int, bool]:
 # Image repositories whose tag is the version of the package they hold.
 _IMAGES = {
     "vllm/vllm-openai": "vllm",
+    "vllm/vllm-openai-cpu": "vllm",
+    "vllm/vllm-openai-rocm": "vllm",
+    "vllm/vllm-openai-xpu": "vllm",
     "vllm/vllm-tpu": "vllm",
     "lmsysorg/sglang": "sglang",
     "hiyouga/llamafactory": "llamafactory",
