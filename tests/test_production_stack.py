@@ -111,3 +111,10 @@ def test_a_runtime_object_starts_an_engine(tmp_path):
 
 def test_another_object_of_the_stack_starts_no_engine(tmp_path):
     assert not runs_of(tmp_path, RUNTIME.replace("kind: VLLMRuntime", "kind: VLLMRouter"))
+
+
+def test_a_file_with_the_latest_image_has_not_the_release_of_the_one_beside_it(tmp_path):
+    latest = VALUES.replace("v0.20.2", "latest").replace("org/model", "org/other")
+    (tmp_path / "other.yaml").write_text(latest, encoding="utf-8")
+    found = {run.model.name: run.versions.get("vllm") for run in runs_of(tmp_path, VALUES)}
+    assert found == {"org/model": "0.20.2", "org/other": None}

@@ -111,7 +111,7 @@ from flake8_gpu_training.runs.settings import (
     rank,
     renamed,
 )
-from flake8_gpu_training.runs.versions import image_versions
+from flake8_gpu_training.runs.versions import image_versions, latest_in
 from flake8_gpu_training.sources._shell_text import CRLF
 
 _KEY_VALUE = frozenset({"llamafactory", "flow_factory", "generic"})
@@ -765,6 +765,8 @@ class Assembly:
         started = parts.entry or place.location.path
         installed = self.installed(*dict.fromkeys((started, at.path)))
         image = image_versions(command)
+        latest = latest_in(origins.job, command)
+        pinned = {k: v for k, v in installed.versions.items() if k not in latest}
         held = held_for(installed.held, (started, at.path, *parts.files))
         run = Run(
             id=str(at),
@@ -790,10 +792,10 @@ class Assembly:
                 origins.job,
             ),
             model=self._model(parts, command, framework),
-            versions={**installed.versions, **image},
-            limits=installed.limits,
-            perhaps={k: v for k, v in installed.perhaps.items() if k not in image},
-            unreleased=installed.unreleased,
+            versions={**pinned, **image},
+            limits={k: v for k, v in installed.limits.items() if k not in latest},
+            perhaps={k: v for k, v in installed.perhaps.items() if k not in {*image, *latest}},
+            unreleased=installed.unreleased - latest,
             held={one.name: one.version for one in held if one.version},
             declared={name: own for one in held for name, own in one.declares.items()},
             problems=problems,

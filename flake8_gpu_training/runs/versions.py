@@ -1,11 +1,11 @@
-"""Which versions the container image of one command pins."""
+"""Which versions the container images of one command, or of its job description, pin."""
 
 from __future__ import annotations
 
 import posixpath
 from typing import Optional
 
-from flake8_gpu_training.facts import Command
+from flake8_gpu_training.facts import Command, ConfigFile
 
 _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
 
@@ -23,3 +23,22 @@ def image_versions(command: Optional[Command]) -> dict[str, str]:
             if item.version:
                 found[item.name] = item.version
     return found
+
+
+def latest_in(job: Optional[ConfigFile], command: Optional[Command]) -> frozenset[str]:
+    """Servers of which all images in the command's own job description are the latest.
+
+    What descriptions beside it pin is theirs.
+    """
+    from flake8_gpu_training.sources.requirements import requirements_from_image
+
+    if job is None or command is None or command.location.path != job.path:
+        return frozenset()
+    pinned: dict[str, bool] = {}
+    for setting in job.resources:
+        if setting.name != "image" or not isinstance(setting.value, str):
+            continue
+        for item in requirements_from_image(setting.value, setting.location or command.location):
+            told = bool(item.version or item.specifier or item.by_address)
+            pinned[item.name] = pinned.get(item.name, False) or told
+    return frozenset(name for name in ("vllm", "sglang") if pinned.get(name) is False)
