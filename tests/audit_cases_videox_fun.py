@@ -150,6 +150,7 @@ CASES: tuple[Case, ...] = (
     Case("zero2", OFF, {}, LORA, UNCOUNTED),
     Case("zero2", OFF, {}, FULL, UNCOUNTED, model="models/My-Own-Video"),
     Case("zero2", OFF, {"trainable_modules": "audio"}, FULL, UNCOUNTED),
+    Case("zero2", OFF, {"trainable_modules": "control"}, FULL, UNCOUNTED),
     Case("zero3", ON, {}, FULL, ZERO3),
     Case("zero3", ON, {}, FULL, OFFLOADED),
     Case("zero3", OFF, {}, FULL, ZERO2),
@@ -313,6 +314,7 @@ CASES: tuple[Case, ...] = (
     Case("text-dropout", NA, {}, FLASH_HEAD),
     Case("text-dropout", ON, code=f"train_dataset = {OWN_DATA}('a.json', text_drop_ratio=0.1)"),
     Case("text-dropout", OFF, code=f"train_dataset = {OWN_DATA}('a.json', text_drop_ratio=0)"),
+    Case("text-dropout", OFF, code=f"train_dataset = {OWN_DATA}('a.json', text_drop_ratio=-1)"),
     Case("text-dropout", UNKNOWN, code=f"train_dataset = {OWN_DATA}('a.json')"),
     Case(
         "text-dropout",
@@ -403,7 +405,8 @@ CASES: tuple[Case, ...] = (
     Case("preencoded-text", NA, {}, FLASH_HEAD),
     Case("fp8-training", OFF, {}, FULL, directives=(H100,), writes="torchao"),
     Case("fp8-training", NA, {}, FULL, directives=(A100,)),
-    Case("fp8-training", NA, directives=(H100,)),
+    Case("fp8-training", OFF, directives=(H100,), writes="torchao"),
+    Case("fp8-training", NA, directives=(A100,)),
     Case("fp8-training", ON, {}, FULL, code="convert_to_float8_training(transformer3d)"),
     Case(
         "zero-plus-plus",

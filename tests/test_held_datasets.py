@@ -64,6 +64,7 @@ if __name__ == "__main__":
     [
         ("=0.2", "EditDataset", Status.ENABLED, "0.2, the default of EditDataset"),
         ("=0.0", "EditDataset", Status.DISABLED, ""),
+        ("=-1", "EditDataset", Status.DISABLED, ""),
         ("", "EditDataset", Status.UNKNOWN, ""),
         ("=RATIO", "EditDataset", Status.UNKNOWN, ""),
         ("=0.2", "PlainDataset", Status.DISABLED, ""),

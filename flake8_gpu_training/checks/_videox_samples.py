@@ -10,7 +10,6 @@ from flake8_gpu_training.checks._judging import by_itself, cannot_apply, cannot_
 from flake8_gpu_training.checks._videox import DATA, flag, of_videox, script, takes
 from flake8_gpu_training.checks.base import Judgement
 from flake8_gpu_training.facts import Argument, Call, Origin, Setting, known
-from flake8_gpu_training.frameworks.reading import number
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
 
@@ -99,9 +98,14 @@ def _written_ratio(run: Run, argument: Argument) -> Judgement:
             return cannot_tell(Text(f"{_RATIO} 由程序计算", f"{_RATIO} is computed"))
     else:
         setting = Setting(_RATIO, ratio, argument.location, Origin.CONSTRUCTOR)
-    if number(setting.value):
+    if _drops(setting.value):
         return on(setting)
     return off(Text("不丢弃提示词", "no prompt is dropped"), setting)
+
+
+def _drops(ratio: object) -> bool:
+    """Random numbers from 0 are compared with it: below that none is ever left out."""
+    return isinstance(ratio, (int, float)) and ratio > 0
 
 
 def _own_ratio(run: Run, call: Call) -> Judgement:
@@ -112,14 +116,15 @@ def _own_ratio(run: Run, call: Call) -> Judgement:
         return cannot_tell(Text(f"{name} 的 {_RATIO} 未知", f"{_RATIO} of {name} is not known"))
     if held is not None and held.location is None:
         return off(Text(f"{name} 没有 {_RATIO}", f"{name} has no {_RATIO}"))
-    if held is not None and number(held.value):
+    if held is not None and _drops(held.value):
         note = f"{_RATIO}={held.value}, the default of {name}"
         return on(replace(held, note=note))
     if held is not None or name == _OF_PROMPTS:
+        ratio = held.value if held is not None else 0.0
         return off(
             Text(
-                f"{name} 默认不丢弃提示词（{_RATIO}=0.0）",
-                f"{name} drops no prompt by default ({_RATIO}=0.0)",
+                f"{name} 默认不丢弃提示词（{_RATIO}={ratio}）",
+                f"{name} drops no prompt by default ({_RATIO}={ratio})",
             ),
             held,
         )

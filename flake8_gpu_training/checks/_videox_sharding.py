@@ -32,6 +32,8 @@ def unsharded(run: Run) -> Judgement:
             )
         )
     if held <= _SHARE * room:
+        if is_lora(run) is False and not trains_all(run):
+            return off(_in_part(weights))
         return off(
             Text(
                 f"模型状态约 {held:.0f} GiB，{room:.0f} GiB 的单卡放得下，无需切分",
@@ -42,13 +44,16 @@ def unsharded(run: Run) -> Judgement:
     splits_enough = trains_all(run) and weights <= _SHARE * room / 2
     how = how_to_shard(run, 2 if splits_enough else 3)
     flags = how.snippet.instruction.removeprefix("launch with ")
+    in_part = is_lora(run) is False and not trains_all(run)
+    least_zh, least = ("至少", "at least") if in_part else ("约", "about")
     answer = advise(
         run,
-        f"every GPU keeps about {held:.0f} GiB of model states; {how.name} splits them",
+        f"every GPU keeps {least} {held:.0f} GiB of model states; {how.name} splits them",
         Text(
-            f"未切分：每张卡约 {held:.0f} GiB 模型状态，{room:.0f} GiB 显存放不下或所剩不多",
-            f"not split: about {held:.0f} GiB of model states on every GPU, which leave little or "
-            f"nothing of {room:.0f} GiB",
+            f"未切分：每张卡{least_zh} {held:.0f} GiB 模型状态，"
+            f"{room:.0f} GiB 显存放不下或所剩不多",
+            f"not split: {least} {held:.0f} GiB of model states on every GPU, which leave little "
+            f"or nothing of {room:.0f} GiB",
         ),
         Text(
             f"多卡时启用 {how.name}：accelerate launch {flags}",
@@ -58,6 +63,16 @@ def unsharded(run: Run) -> Judgement:
         variant=how.variant,
     )
     return replace(answer, findings=())  # on how many GPUs it runs is for its user to say
+
+
+def _in_part(weights: float) -> Text:
+    """Which parts learn is a list of names; a control branch comes on top of the base model."""
+    return Text(
+        f"未切分：每张卡上基础模型权重约 {weights:.0f} GiB；"
+        "trainable_modules 所选部分的权重、梯度与优化器状态大小未知",
+        f"not split: base weights of about {weights:.0f} GiB on every GPU; how much the parts "
+        "that trainable_modules names add (weights, gradients, optimizer states) is not known",
+    )
 
 
 def trains_all(run: Run) -> bool:
@@ -76,7 +91,7 @@ def _weights_gib(run: Run) -> Optional[float]:
 
 
 def _held_gib(run: Run) -> Optional[float]:
-    """Of adapters and of parts that learn the states are left out, which are small beside it."""
+    """States of adapters are left out, which are small; of parts that learn, as not known."""
     weights = _weights_gib(run)
     if not trains_all(run) or weights is None:
         return weights

@@ -217,8 +217,9 @@ def _installed(run: Run, setting: Setting) -> Judgement:
         return on(setting, "flash-attention-2")
     return cannot_tell(
         Text(
-            "由安装的内核决定（依赖文件未见 flash-attn）",
-            "the best kernel that is installed is taken (no file of the project names flash-attn)",
+            "由安装的内核决定（依赖文件、Dockerfile 与脚本均未安装 flash-attn）",
+            "the best kernel that is installed is taken (no requirements file, Dockerfile or "
+            "script of the project installs flash-attn)",
         )
     )
 
@@ -493,6 +494,11 @@ from torchao.float8 import convert_to_float8_training
 
 # before accelerator.prepare(...): dimensions must be multiples of 16
 convert_to_float8_training(transformer3d)"""
+_FP8_OF_FROZEN = Text(
+    "脚本只有 fp16 与 bf16；LoRA 下冻结线性层的前向与输入梯度乘法可用 FP8",
+    "the scripts take fp16 and bf16 only; under LoRA, FP8 serves the forward and the "
+    "input-gradient products of the frozen linear layers",
+)
 _ULYSSES = """\
 from deepspeed.sequence.layer import DistributedAttention
 
@@ -526,10 +532,10 @@ def fp8(run: Run) -> Judgement:
     called = first_call(run, ".convert_to_float8_training", ".fp8_autocast")
     if called is not None:
         return seen(called)
-    if is_lora(run) is True:
-        return cannot_apply(FULL_TUNING_ONLY)
     if has_fp8(run) is False:
         return cannot_apply(Text("该 GPU 没有 FP8 张量核", "the GPU has no FP8 tensor cores"))
+    if is_lora(run) is True:
+        return by_code(_FP8_OF_FROZEN, _FP8)
     return by_code(Text("脚本只有 fp16 与 bf16", "the scripts take fp16 and bf16 only"), _FP8)
 
 

@@ -72,6 +72,9 @@ _NO_WORKERS = Text("数据在训练主进程中加载", "the main process loads 
 _PROMPTS = Text(
     "提示词加载耗时远小于生成", "loading prompts takes no time beside generating completions"
 )
+_PROMPTS_OF_VIDEOS = Text(
+    "提示词加载耗时远小于生成视频", "loading prompts takes no time beside generating videos"
+)
 _STREAMS = Text("流式数据集只用一个 worker", "a streaming dataset uses one worker")
 
 _PYTORCH_DATA = "https://pytorch.org/docs/stable/data.html"
@@ -160,7 +163,7 @@ def _workers(run: Run) -> Judgement:
         parts.append(_setting_workers(run))
     answer = merged(parts, _without_loader(run))
     if answer.status in (Status.RECOMMENDED, Status.PARTIAL) and _reads_prompts(run):
-        return off(_PROMPTS)
+        return off(_PROMPTS_OF_VIDEOS)
     return answer
 
 

@@ -34,5 +34,8 @@ def _default(taken: ast.arguments, path: str, parameter: str) -> Setting:
         is_open = named or taken.kwarg is not None
         return Setting(parameter, Unknown("no default") if is_open else None)
     place = Location(path, found.lineno, found.col_offset + 1)
-    value = found.value if isinstance(found, ast.Constant) else Unknown("computed")
+    try:
+        value = ast.literal_eval(found)  # a negative number is no constant of the grammar
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        value = Unknown("computed")
     return Setting(parameter, value, place, Origin.DEFAULT)
