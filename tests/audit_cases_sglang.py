@@ -540,6 +540,8 @@ def _memory() -> Iterator[Case]:
     yield from of(chunks, OFF, whole, "-1", model="openbmb/MiniCPM-V-4.6", fronts=SERVED)
     yield Case(chunks, OFF, "flags", flags({**whole, "device": "npu"}, gpus=""), "-1")
     yield Case(chunks, NA, "router", router({}))
+    yield from of(chunks, NA, {"disaggregation_mode": "decode"}, fronts=SERVED)
+    yield from of(chunks, ON, {"disaggregation_mode": "prefill"}, "chunked", fronts=SERVED)
     running = "max-running-requests"
     yield from of(running, ON, {}, "max_running_requests")
     yield from of(running, ON, {"max_running_requests": 128}, "128")

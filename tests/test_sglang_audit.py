@@ -9,6 +9,7 @@ from typing import Optional
 import pytest
 from audit_cases import ADVISED, NA, OFF, ON, PARTLY, Case, Files
 from audit_cases_sglang import CASES, H200, LARGE, LATENT, ONE, SMALL, flags, sampled
+from audit_cases_sglang import slime as sampled_by_slime
 from audits_support import audit_named, changes_of, items_of, shown
 from checks_support import runs_of
 
@@ -218,7 +219,7 @@ def test_the_nearest_template_comes_first(files: Files, start: str, tmp_path: Pa
     assert found[0].title.en.startswith(start)
 
 
-def test_a_release_that_is_not_known_lacks_nothing_for_certain(tmp_path: Path) -> None:
+def test_a_build_that_no_release_tells_has_what_the_newest_release_has(tmp_path: Path) -> None:
     command = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B"
     service = f"services:\n  s:\n    image: lmsysorg/sglang:dev\n    command: {command}"
     files = {"docker-compose.yml": f"{service} --disaggregation-mode prefill\n"}
@@ -227,8 +228,33 @@ def test_a_release_that_is_not_known_lacks_nothing_for_certain(tmp_path: Path) -
     assert items["two-batch-overlap"].current.en == "no mixture of experts"
     assert items["eagle3"].status is OFF  # in every release that has it, unless asked for
     assert items["radix-cache"].status is ON  # by default in every release
-    assert items["schedule-policy-lpm"].status is Status.UNKNOWN  # its default has changed
+    assert items["schedule-policy-lpm"].status is OFF
+    assert items["watchdog"].status is ON
     assert items["piecewise-cuda-graph"].status is not NA
+
+
+def test_a_checkout_of_sglang_is_of_none_of_the_releases_in_its_images(tmp_path: Path) -> None:
+    project = '[project]\nname = "{}"\ndynamic = ["version"]\n'
+    files = {
+        "docker/Dockerfile": "FROM lmsysorg/sglang:v0.5.10\n",
+        "docker/build.sh": "git clone https://github.com/a/sglang\npip install -e python\n",
+        "bench/serve.sh": "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B\n",
+    }
+    for name, release in (("sglang", "0.5.23"), ("served", "0.5.10")):
+        folder = tmp_path / name
+        folder.mkdir()
+        own = {**files, "python/pyproject.toml": project.format(name)}
+        shown = items_of(audited(folder, own))["chunked-prefill-size"].current.en
+        assert f"(SGLang {release})" in shown
+
+
+def test_the_flags_of_slime_choose_among_the_ways_of_its_program(tmp_path: Path) -> None:
+    called = "server.update_weights_from_distributed(names)\n"
+    files = sampled_by_slime("--colocate")
+    files["train.py"] += called
+    items = items_of(audited(tmp_path, files))
+    assert items["weights-from-tensor"].status is ON
+    assert items["weights-from-distributed"].status is OFF
 
 
 HELPED = """\

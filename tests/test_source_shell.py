@@ -507,6 +507,23 @@ def test_sourced_files_are_named() -> None:
     assert [word.text for word in facts.sourced] == ["env.sh", "./paths.sh"]
 
 
+@pytest.mark.parametrize(
+    ("script", "is_told"),
+    [
+        ("[ -f .env ] && source .env\n", True),
+        ('if [[ -f "$D/.env" ]]; then\n  . "$D/.env"\nfi\n', True),
+        ("source .env\n", False),
+        ("if [ -f settings.sh ]; then\n  source settings.sh\nfi\n", False),
+        ("if [ -f other ]; then\n  source .env\nfi\n", False),
+    ],
+)
+def test_a_file_of_ones_own_variables_leaves_defaults_where_it_is_asked_for(
+    script: str, is_told: bool
+) -> None:
+    command = read(f"{script}cmd ${{TP:-8}}\n").commands[-1]
+    assert (command.words[1].value == "8") is is_told
+
+
 def test_directory_of_the_script_is_relative_to_the_project() -> None:
     facts = read_shell(
         'cd "$(dirname "$0")/.."\nD=$(cd "$(dirname "$0")" && pwd)\ncmd\n', "a/b/t.sh"

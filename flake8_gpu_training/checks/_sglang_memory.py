@@ -237,6 +237,11 @@ def cache_type(engine: Engine) -> Judgement:
 
 def chunked(engine: Engine) -> Judgement:
     """``chunked_prefill_size``."""
+    mode = engine.option("disaggregation_mode")
+    if mode.known and mode.value == "decode":
+        return cannot_apply(
+            Text("解码服务器不做预填充", "a server that only decodes gets its prompts prefilled")
+        )
     setting = engine.option("chunked_prefill_size")
     if not setting.known:
         return cannot_tell(setting)

@@ -80,13 +80,13 @@ def transfer(engine: Engine) -> Judgement:
     """How new weights reach the engine."""
     if not samples(engine):
         return cannot_apply(_NO_RL)
+    carried = hosted.carried(engine)  # of the host's program, which has calls for every way
+    if carried is not None:
+        return carried
     for method, variant in _TRANSFERS:
         call = _called(engine, method)
         if call is not None:
             return seen(call, variant)
-    carried = hosted.carried(engine)
-    if carried is not None:
-        return carried
     return cannot_tell(
         Text("未看到更新权重的代码", "the code that updates the weights is out of sight")
     )

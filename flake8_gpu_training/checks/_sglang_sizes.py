@@ -301,7 +301,9 @@ def latent_backend(engine: Engine) -> Judgement:
     latent = is_latent(engine)
     if latent is None:
         return cannot_tell(Text("模型未知", "the model is not known"))
-    if not latent or is_sparse(engine):
+    if latent and is_sparse(engine):
+        return cannot_apply(Text("DSA 模型，见 DSA 后端", "sparse attention (DSA), judged there"))
+    if not latent:
         return cannot_apply(Text("不是 MLA 模型", "no latent attention (MLA)"))
     if engine.written("disable_mla") is not None:
         return off(Text("MLA 被关闭", "MLA is switched off"), engine.written("disable_mla"))

@@ -144,7 +144,8 @@ class Engine:
         """The release that the run gets: of a build that no release tells, the one next to
         it; None where a release is pinned that no table has."""
         found = at_hand(self.run, self.name)
-        if found is not None or not self.kind.builds_are_newest:
+        own = self.host is not None and self.host.since
+        if found is not None or own or not self.kind.builds_are_newest:
             return found
         return built(self.run, self.name)
 

@@ -61,6 +61,7 @@ FRAMEWORK = Framework(
 KIND = Kind(
     "sglang",
     "SGLang",
+    builds_are_newest=True,
     shorthands={
         "tp_size": ("tp", "tensor_parallel_size"),
         "dp_size": ("dp", "data_parallel_size"),

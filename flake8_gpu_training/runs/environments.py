@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from flake8_gpu_training.facts import Command, Requirement, RequirementsFile, Setting
 from flake8_gpu_training.project import PYTHON_KINDS, SCRIPT_KINDS, FileKind, Project
@@ -46,6 +47,15 @@ _SHARED = frozenset(
 _SCRIPTS = _SHARED | {"scripts", "script", "shell", "bash", "bin", "tools"}
 
 
+_OWN_NAME = re.compile(r'(?m)^\[project\]\s*\nname\s*=\s*"([\w.-]+)"')
+
+
+def _own_name(text: str) -> str:
+    """The distribution that a checkout is of: the releases in its images are older than it."""
+    found = _OWN_NAME.search(text)
+    return found[1] if found is not None else ""
+
+
 _NAMES_VERSIONS = re.compile(r"(?i)^readme[\w.-]*\.(?:md|rst|txt)$|\.(?:py|ipynb)$")
 MAX_MENTIONS = 40
 """Files of a folder that are searched for the versions of a service's machines."""
@@ -65,6 +75,7 @@ class Environments:
             | named_in_submodules(self._text(".gitmodules"))
             | cloned(list(commands))
         )
+        self._own = _own_name(self._text("python/pyproject.toml"))
         self._held = releases_held(project.files, self._text, commands)
         self._mentions: dict[str, tuple[Source, ...]] = {}
 
@@ -96,7 +107,14 @@ class Environments:
         told = [one for folder in folders for one in self._told_in(folder)]
         installed = self._unreleased | unreleased([*levels, others])
         found = pins(levels, others, mentioned, told)
-        return replace(found, unreleased=installed, held=self._held)
+        versions = {
+            name: version
+            for name, version in found.versions.items()
+            if name != self._own or name not in installed
+        }
+        return replace(
+            found, versions=MappingProxyType(versions), unreleased=installed, held=self._held
+        )
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
         for path in paths:

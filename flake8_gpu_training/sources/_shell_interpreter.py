@@ -1091,6 +1091,18 @@ _OF_THE_SHELL = re.compile(r"(?i)bashrc|profile|activate|conda|venv|module|setva
 """Files that set up the shell and its programs, no variables of a run."""
 
 
+_ENVIRONMENT_FILE = re.compile(r"(?:^|/)\.env(?:\.\w+)*$")
+"""What a user may keep beside a script: as variables that one may export before it."""
+
+
+def _is_asked_for(raw: str, context: _Context) -> bool:
+    """Whether a file of one's own variables is sourced only where there is one."""
+    name = raw.strip("\"'")
+    asked = rf"\[\s+-[efrs]\s+[\"']?{re.escape(name)}[\"']?\s+\]"
+    is_own = context.conditional and _ENVIRONMENT_FILE.search(name) is not None
+    return is_own and re.search(asked, context.source.text) is not None
+
+
 def _leave_unread(self: Interpreter, name: str) -> None:
     self.may_export_more = self.may_export_more or not _OF_ENVIRONMENTS.search(name)
 
@@ -1102,6 +1114,8 @@ def _source_file(
         return
     self.sourced.append(fields[1].word())
     if not is_known(fields[1].value):
+        if _is_asked_for(fields[1].word().raw, context):
+            return
         _leave_unread(self, fields[1].word().raw)
         self.state.has_unread = self.state.has_unread or not _OF_THE_SHELL.search(
             fields[1].word().raw
@@ -1111,9 +1125,10 @@ def _source_file(
     if len(fields) > 2:
         self.state.take(fields[2:])
     done = self._include(fields[1].text, context)
-    if not done:
+    is_missed = not done and not _is_asked_for(fields[1].word().raw, context)
+    if is_missed:
         _leave_unread(self, fields[1].text)
-    if not done and not _OF_THE_SHELL.search(fields[1].text):
+    if is_missed and not _OF_THE_SHELL.search(fields[1].text):
         self.state.has_unread = True
     if len(fields) > 2:
         self.state.positional, self.state.may_have_more = saved
