@@ -126,3 +126,49 @@ def test_files_of_accelerate_that_trl_knows_by_name(
 ) -> None:
     files = {"run.sh": f"{_COMMAND}--accelerate_config {config}\n"}
     assert item_of(tmp_path, item, files).status is status
+
+
+_BINDS = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+from unsloth import FastLanguageModel
+
+model, tokenizer = FastLanguageModel.from_pretrained("unsloth/mistral-7b", load_in_4bit=True)
+model = FastLanguageModel.get_peft_model(model, r=16)
+{then}
+Trainer(model=model, args=TrainingArguments(output_dir="out")).train()
+model, tokenizer = FastLanguageModel.from_pretrained("unsloth/mistral-7b", load_in_8bit=True)
+model = FastLanguageModel.get_peft_model(model, r=16)
+"""
+
+
+def test_the_model_that_is_trained_is_the_one_that_was_bound_last(tmp_path: Path) -> None:
+    again = 'model = AutoModelForCausalLM.from_pretrained("facebook/opt-350m")'
+    files = {"train.py": _BINDS.format(then=again)}
+    assert item_of(tmp_path / "a", "lora", files).status is OFF
+    assert item_of(tmp_path / "b", "qlora-4bit", files).status is NA
+    files = {"train.py": _BINDS.format(then="")}
+    assert item_of(tmp_path / "c", "lora", files).status is ON
+    assert item_of(tmp_path / "d", "qlora-4bit", files).status is ON
+
+
+_FIRE = """\
+import fire
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+def train(name: str = "Qwen/Qwen2.5-0.5B", rate: float = 1e-4):
+    model = AutoModelForCausalLM.from_pretrained(name)
+    args = TrainingArguments(output_dir="out", learning_rate=rate{more})
+    Trainer(model=model, args=args).train()
+
+
+if __name__ == "__main__":
+    fire.Fire(train)
+"""
+
+
+def test_what_a_function_that_fire_calls_leaves_out_is_the_default(tmp_path: Path) -> None:
+    files = {"train.py": _FIRE.format(more=""), "run.sh": "python train.py --rate 2e-4\n"}
+    assert item_of(tmp_path / "a", "gradient-clipping", files).status is ON
+    files["train.py"] = "from elsewhere import more\n" + _FIRE.format(more=", **more()")
+    assert item_of(tmp_path / "b", "gradient-clipping", files).status is UNKNOWN

@@ -71,7 +71,7 @@ def practices_from_models(run: Run) -> dict[str, Setting]:
 
     Nothing is said about what the reachable code leaves open.
     """
-    calls = [call for file in run.python for call in file.calls]
+    calls = _still_bound(run, [call for file in run.python for call in file.calls])
     loads = [call for call in calls if is_model_load(call) and not _is_helper(call)]
     loads = _before_training(loads, calls)
     if _leaves_unsloth(run):
@@ -101,6 +101,31 @@ def _before_training(loads: list[Call], calls: list[Call]) -> list[Call]:
         or load.location < made[load.location.path].location
     ]
     return kept or loads
+
+
+def _still_bound(run: Run, calls: list[Call]) -> list[Call]:
+    """``calls`` but those of a script's or notebook's own lines that filled the variable which
+    the run's trainer takes, where another line loads what it has by then; and those behind it."""
+    start = run.place.location
+    own = [call for call in calls if not call.scope and call.location.path == start.path]
+    made = [call for call in own if call.method.endswith("Trainer")]
+    trainer = next((c for c in made if (c.end or c.location) >= start), None)
+    if trainer is None:
+        return calls
+    given = trainer.keywords.get("model") or next(iter(trainer.positional), None)
+    name = given.text if given is not None else ""
+    filled = [
+        call
+        for call in own
+        if name.isidentifier() and call.assigned_to.partition(",")[0].strip("( ") == name
+    ]
+    before = [call for call in filled if call.location < trainer.location]
+    loads = [call for call in before if is_model_load(call)]
+    if not loads or any(call.conditions or call.loop for call in before):
+        return calls
+    last = max(loads, key=lambda call: call.location)
+    kept = [call for call in before if call.location >= last.location]
+    return [call for call in calls if call not in filled or call in kept]
 
 
 def _leaves_unsloth(run: Run) -> bool:
@@ -324,7 +349,8 @@ def _attention_of_call(run: Run, call: Call) -> Optional[Setting]:
     old = call.keywords.get("use_flash_attention_2")
     if old is not None and known(old.value) and truth(old.value):
         return _from("attention", "flash_attention_2", call, old)
-    is_told = call.is_open or run.is_open or not _is_plain_configuration(run, call)
+    asks = any(_SETS_ATTENTION.search(name) for name in call.keywords)
+    is_told = call.is_open or (asks and run.is_open) or not _is_plain_configuration(run, call)
     if is_told and not _has_no_choice(run, call):
         reason = "arguments of the call are not all known"
         return Setting("attention", Unknown(reason), call.location, Origin.CONSTRUCTOR)
