@@ -130,10 +130,11 @@ def last_part(name: str) -> str:
     parts = [part for part in re.split(r"[/\\]", plain) if part]
     if not parts:
         return ""
-    # A checkpoint folder (…/Qwen2.5-7B/checkpoint-100) is named by its parent.
+    # A checkpoint folder (…/Qwen2.5-7B/checkpoint-100) is named by its parent; the Hub's cache
+    # keeps models--Qwen--Qwen2.5-7B/snapshots/<revision>.
     for part in reversed(parts):
         if not re.match(r"^(checkpoint-.*|snapshots?|main|latest|final|[0-9a-f]{40}|v\d.*)$", part):
-            return part
+            return part.rpartition("--")[2] if part.startswith("models--") else part
     return parts[-1]
 
 

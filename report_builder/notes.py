@@ -42,7 +42,7 @@ _WHOLE: Mapping[str, str] = MappingProxyType(
             "未设置时 Stage 3 开启 overlap_comm，其余关闭"
         ),
         "attn_impl None chooses between sdpa and eager": "attn_impl 未设置时选 sdpa 或 eager",
-        "vit_gradient_checkpointing follows gradient_checkpointing": (
+        "vit_gradient_checkpointing None becomes gradient_checkpointing": (
             "vit_gradient_checkpointing 随 gradient_checkpointing"
         ),
         "persistent_workers with workers": "有加载进程时开启 persistent_workers",

@@ -283,3 +283,51 @@ def test_a_command_in_the_names_of_ms_swift_2_is_judged_by_it(tmp_path: Path) ->
     ):
         run = run_of(tmp_path / name, f"swift sft {flags}", files)
         assert run.value("persistent_workers") is True, name
+
+
+def test_a_default_that_is_put_later_names_the_line_that_puts_it(tmp_path: Path) -> None:
+    shown = items(tmp_path, SFT, FORK)["prefetch-factor"].current.en
+    declared = "swift/trainers/arguments.py:8: dataloader_prefetch_factor None becomes 7"
+    assert shown.endswith(f"{declared} (swift/trainers/arguments.py:12)")
+    none = f"{SFT} --dataloader_num_workers 0"
+    assert "becomes" not in items(tmp_path / "b", none, FORK)["prefetch-factor"].current.en
+
+
+SERVED = f"{GRPO} --use_vllm true --vllm_mode server --vllm_server_host 127.0.0.1"
+ROLLOUT = "swift rollout --model Qwen/Qwen2.5-7B-Instruct"
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "said"),
+    [
+        (ROLLOUT, Status.ENABLED, "leaves vllm_enable_prefix_caching to vLLM"),
+        (f"{ROLLOUT} --vllm_enable_prefix_caching false", Status.DISABLED, "switches prefix"),
+        ("", Status.NOT_APPLICABLE, "a server of its own"),
+    ],
+)
+def test_the_rollout_server_of_the_script_says_whether_it_caches_prefixes(
+    tmp_path: Path, server: str, status: Status, said: str
+) -> None:
+    runs = runs_of(tmp_path, {"a.sh": f"{server}\n{SERVED}\n"})
+    (run,) = (run for run in runs if "rlhf" in (run.command.text if run.command else ""))
+    scored = score(audit_named("swift"), judge(run, all_checks()))
+    (item,) = (i for c in scored.categories for i in c.items if i.id == "prefix-caching")
+    assert item.status is status
+    assert said in item.current.en
+
+
+def test_one_process_is_one_gpu_only_where_something_says_so(tmp_path: Path) -> None:
+    assert items(tmp_path, SFT, {})["device-map"].status is Status.UNKNOWN
+    assert items(tmp_path, SFT, {})["zero3"].current.en == "the run starts one process"
+    seen = items(tmp_path / "b", f"CUDA_VISIBLE_DEVICES=0 {SFT}", {})["device-map"]
+    assert (seen.status, seen.current.en) == (Status.NOT_APPLICABLE, "the run uses one GPU")
+
+
+def test_rays_training_gpus_are_its_data_parallel_world(tmp_path: Path) -> None:
+    config = (
+        "rlhf_type: grpo\nmodel: Qwen/Qwen2.5-7B-Instruct\nmicro_batch_size: 2\n"
+        "global_batch_size: 16\ntrain:\n  gpus: 4\n  tensor_model_parallel_size: 2\n"
+        "rollout:\n  gpus: 4\n"
+    )
+    run = run_of(tmp_path, "megatron rlhf --use_ray true --config r.yaml", {"r.yaml": config})
+    assert run.practice("gradient_accumulation_steps").value == 4

@@ -10,6 +10,7 @@ from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
 ONE_GPU = Text("只用一张 GPU", "the run uses one GPU")
+_ONE_PROCESS = Text("只启动一个进程", "the run starts one process")
 NO_PROCESSES = Text("启动的进程数未知", "how many processes are started is not known")
 _ALL_GPUS = Text(
     "GPU 数未知：llamafactory-cli 在全部可见 GPU 上启动",
@@ -19,6 +20,12 @@ _UNSEEN = Text(
     "未见启动命令，其中可能启用 FSDP、DeepSpeed 或 Megatron",
     "the launch command is not in sight: it may bring FSDP, DeepSpeed or Megatron",
 )
+
+
+def single(run: Run) -> Text:
+    """That a run of one process has nothing to share; ms-swift's uses all GPUs that it sees."""
+    is_seen = run.hardware.gpus is not None or run.framework != "swift"
+    return ONE_GPU if is_seen else _ONE_PROCESS
 
 
 def uncounted(run: Run) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from flake8_gpu_training.checks import _flow as flow
@@ -41,9 +42,9 @@ from flake8_gpu_training.frameworks.engine_of import (
     vllm_mode_of,
 )
 from flake8_gpu_training.frameworks.engines import Engine, Mode
-from flake8_gpu_training.frameworks.reading import find, number
+from flake8_gpu_training.frameworks.reading import find, number, parsed
 from flake8_gpu_training.frameworks.swift_commands import is_megatron
-from flake8_gpu_training.frameworks.swift_releases import is_before_vllm_mode, release
+from flake8_gpu_training.frameworks.swift_releases import default_of, is_before_vllm_mode, release
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
 
@@ -398,10 +399,39 @@ def _dynamic(run: Run) -> Judgement:
     return off(Text("可选：过滤全对、全错的组", "optional: drops groups without a signal"), setting)
 
 
+_LEFT_TO_VLLM = Text(
+    "swift rollout 服务：vllm_enable_prefix_caching 未设置，由 vLLM 默认开启",
+    "the swift rollout server leaves vllm_enable_prefix_caching to vLLM, where it is on",
+)
+
+
+def _prefix_of_server(run: Run, server: Run) -> Judgement:
+    """What the ``swift rollout`` command says that serves the run's completions."""
+    written = find(server, "vllm_enable_prefix_caching")
+    default = default_of(server, "vllm_enable_prefix_caching")
+    if written is None and parsed(release(server)) < (4,):
+        return _apart(run)
+    if written is None and default is not None and default.value is False:
+        return off(
+            Text("可选：生成服务未开前缀缓存", "optional: the server does not cache prefixes")
+        )
+    if written is None:
+        place = server.location if server.command is None else server.command.location
+        at = Setting("rollout", True, place, note="swift rollout")
+        return replace(on(at), current=_LEFT_TO_VLLM)
+    if not written.known:
+        return cannot_tell(written)
+    if is_on(written):
+        return on(written)
+    text = Text("生成服务关闭了前缀缓存", "the rollout server switches prefix caching off")
+    return off(text, written)
+
+
 @_of_vllm
 def _prefix(run: Run) -> Judgement:
     if not _shares_gpus(run) and vllm_mode_of(run) != OWN_GPUS:
-        return _apart(run)
+        server = run.server if known(vllm_mode_of(run)) else None
+        return _apart(run) if server is None else _prefix_of_server(run, server)
     setting = parameter(run, "vllm_enable_prefix_caching", default=True, source=_MIXIN)
     if not setting.known:
         return cannot_tell(setting)

@@ -21,7 +21,7 @@ from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import gpus, number, ranks, text, tunes_all
 from flake8_gpu_training.checks._settings import is_on, parameter
 from flake8_gpu_training.checks._splitting import needed_split
-from flake8_gpu_training.checks._starting import ONE_GPU
+from flake8_gpu_training.checks._starting import single
 from flake8_gpu_training.checks._swift import missing, of_megatron
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting
@@ -36,13 +36,13 @@ def _degree(run: Run, practice: str) -> Optional[Judgement]:
     """The answer where a parallel degree decides, or None when it is known to be 1."""
     setting = run.practice(practice)
     if not setting.known and not run.is_open and not _has_parameter(run, practice):
-        return cannot_apply(ONE_GPU) if gpus(run) == 1 else None
+        return cannot_apply(single(run)) if gpus(run) == 1 else None
     if setting.known:
         value = setting.value
         if isinstance(value, (int, float)) and value > 1:
             return on(setting)
-        return cannot_apply(ONE_GPU) if gpus(run) == 1 else None
-    return cannot_apply(ONE_GPU) if gpus(run) == 1 else cannot_tell(setting)
+        return cannot_apply(single(run)) if gpus(run) == 1 else None
+    return cannot_apply(single(run)) if gpus(run) == 1 else cannot_tell(setting)
 
 
 def _has_parameter(run: Run, practice: str) -> bool:
@@ -266,7 +266,7 @@ def _expert_parallel(run: Run) -> Judgement:
     if not run.model.is_moe:
         return cannot_apply(Text("不是 MoE 模型", "not a mixture of experts"))
     if gpus(run) == 1:
-        return cannot_apply(ONE_GPU)
+        return cannot_apply(single(run))
     count = ranks(run)
     if run.value("megatron") is not True or not setting.known or count is None:
         return off(
@@ -298,7 +298,7 @@ def _auto_tp(run: Run) -> Judgement:
             return _tensors_beside_stage_3(run, setting)
         return on(setting)
     if gpus(run) == 1:
-        return cannot_apply(ONE_GPU)
+        return cannot_apply(single(run))
     if run.value("megatron") is True:
         return cannot_apply(Text("Megatron 有自己的张量并行", "Megatron has its own"))
     absent = missing(run, "deepspeed_autotp_size")

@@ -29,7 +29,7 @@ from flake8_gpu_training.checks._scale import (
     states_gib,
     text,
 )
-from flake8_gpu_training.checks._starting import NO_PROCESSES, ONE_GPU, launch
+from flake8_gpu_training.checks._starting import NO_PROCESSES, launch, single
 from flake8_gpu_training.checks.base import (
     Check,
     Example,
@@ -70,7 +70,7 @@ def _data_parallel(run: Run) -> Judgement:
         return cannot_tell(NO_PROCESSES)
     asked = run.hardware.gpus
     if asked is None or asked <= 1:
-        return cannot_apply(ONE_GPU)
+        return cannot_apply(single(run))
     if spreads_layers(run):
         return _spread_by_swift(run, asked) or off(
             Text("模型按层分布在多卡上（device_map）", "device_map spreads the layers")
@@ -185,7 +185,7 @@ def _framework(run: Run) -> Judgement:
     if run.single_file or ranks(run) is None:
         return cannot_tell(NO_PROCESSES)
     if gpus(run) == 1:
-        return cannot_apply(ONE_GPU)
+        return cannot_apply(single(run))
     return _outgrown(run) or off(
         Text("原生 PyTorch，未用训练框架", "plain PyTorch without a training framework")
     )

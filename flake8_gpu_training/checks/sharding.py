@@ -40,6 +40,7 @@ from flake8_gpu_training.checks._starting import (
     NO_PROCESSES,
     ONE_GPU,
     launch,
+    single,
     uncounted,
     unsharded_as_far_as_seen,
 )
@@ -77,6 +78,11 @@ def sharding(run: Run) -> Judgement:
     return answer
 
 
+# get_default_device_map and is_mp, swift/model/utils.py and swift/utils/torch_utils.py
+_ALL_IN_SIGHT = Text(
+    "单进程；可见 GPU 多于一张时 ms-swift 自动使用 device_map，可见数未知",
+    "one process: ms-swift uses device_map where it sees several GPUs; how many is not known",
+)
 _OWN_SPLIT = Text("Megatron 自行切分模型", "Megatron splits the model itself")
 _A_GPU_EACH = Text("每个进程只有一张卡", "each process has one GPU")
 _ZERO_VARIANTS = ("zero1", "zero2", "zero3", "zero2-offload", "zero3-offload")
@@ -85,6 +91,7 @@ _FSDP_VARIANTS = tuple(
     for kind in ("fsdp", "fsdp-shard-grad-op", "fsdp-hybrid-shard")
     for offload in ("", "-offload")
 )
+_FOR_SEVERAL = (*_ZERO_VARIANTS, *_FSDP_VARIANTS, "megatron", "megatron-fsdp")
 
 
 def _sharding(run: Run) -> Judgement:
@@ -96,6 +103,8 @@ def _sharding(run: Run) -> Judgement:
     if stage.known and isinstance(stage.value, int) and stage.value >= 1:
         return _zero(run, stage.value)
     count = ranks(run)
+    if count == 1 and run.hardware.gpus is None and run.framework == "swift":
+        return excluding(cannot_tell(_ALL_IN_SIGHT), single(run), *_FOR_SEVERAL)
     if run.hardware.gpus == 1 or (count == 1 and (run.hardware.gpus or 1) == 1):
         return cannot_apply(ONE_GPU)
     if spreads_layers(run):

@@ -224,7 +224,7 @@ def _checkpointing(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Settin
     whole = spelled.get("gradient_checkpointing")
     lacking = lacks(run, "vit_gradient_checkpointing", "vit_use_gc")
     if "vit_gradient_checkpointing" not in spelled and whole is not None and not lacking:
-        follows = "follows gradient_checkpointing"
+        follows = "None becomes gradient_checkpointing"
         note = source_of(run, "vit_gradient_checkpointing", follows, "swift/trainers/arguments.py")
         found["vit_gradient_checkpointing"] = Setting(
             "vit_gradient_checkpointing", whole.value, whole.location, whole.origin, note
@@ -246,7 +246,8 @@ def _accumulation(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting
         return {}
     if written is not None and str(written.value).lower() == "grpo":
         path = "swift/arguments/rlhf_args.py"
-        note = source_of(run, "gradient_accumulation_steps", "1 for GRPO", path)
+        shown = "None becomes 1 for GRPO"
+        note = source_of(run, "gradient_accumulation_steps", shown, path)
         return by_default(run, "gradient_accumulation_steps", 1, note)
     batch = spelled.get("micro_batch_size")
     size = number(batch.value) if batch is not None else None
@@ -254,7 +255,7 @@ def _accumulation(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting
     if not size or not world:
         return {}
     steps = max(1, math.ceil(16 / size / world))
-    how = f"ceil(16 / batch size / world size) = {steps}"
+    how = f"None becomes ceil(16 / batch size / world size) = {steps}"
     path = "swift/trainers/arguments.py"
     note = source_of(run, "gradient_accumulation_steps", how, path)
     return by_default(run, "gradient_accumulation_steps", steps, note)
@@ -417,7 +418,8 @@ def _prefetch(run: Run, workers: float) -> dict[str, Setting]:
     many = (3, 3) <= parsed(version) < (3, 12)
     put = filled(run, name) or (10 if many else 2)
     value = None if workers <= 0 else put
-    note = source_of(run, name, value, "swift/trainers/arguments.py")
+    shown = None if value is None else f"None becomes {value}"
+    note = source_of(run, name, shown, "swift/trainers/arguments.py")
     if parsed(version) < (3, 3):  # nothing is said of it: torch's DataLoader decides
         note = "PyTorch: prefetch_factor 2 where there are workers"
     return by_default(run, "prefetch_factor", value, note)

@@ -213,7 +213,7 @@ def _vision_checkpointing(run: Run, spelled: Mapping[str, Setting]) -> dict[str,
     frozen = spelled.get("freeze_vision")
     if frozen is None or not known(frozen.value):
         return {}
-    note = source_of(run, name, "is on where freeze_vit is false", _PATH)
+    note = source_of(run, name, "None becomes not freeze_vit", _PATH)
     return by_default(run, name, truth(frozen.value) is False, note)
 
 
@@ -242,10 +242,12 @@ def _batch(run: Run, spelled: Mapping[str, Setting]) -> dict[str, Setting]:
     whole = find(run, "global_batch_size")
     size = number(whole.value) if whole is not None else 16
     micro = number(spelled["micro_batch_size"].value) if "micro_batch_size" in spelled else None
-    world = run.launcher.world_size
+    ranks = find(run, "train.gpus")  # Ray gives the training as many
+    world = run.launcher.world_size if ranks is None else number(ranks.value)
     shared = 1.0
     for name in ("tensor_parallel", "pipeline_parallel", "sequence_parallel"):
-        part = number(spelled[name].value) if name in spelled else None
+        own = find(run, f"train.{SPELLINGS[name].parameter}")
+        part = number((own or spelled[name]).value) if own or name in spelled else None
         if part is None:
             return {}
         shared *= part

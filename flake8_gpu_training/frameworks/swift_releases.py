@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.facts import Location, Setting, known
 from flake8_gpu_training.frameworks.at_hand import at_hand
 from flake8_gpu_training.frameworks.base import ABSENT, Spelling
 from flake8_gpu_training.frameworks.reading import is_off, parsed
@@ -69,7 +69,7 @@ def is_of_source(run: Run) -> bool:
 
 def names_of_source(run: Run) -> frozenset[str]:
     """The parameters that this source declares for the run's command."""
-    return frozenset(name for name in _own(run) if not name.endswith("="))
+    return frozenset(name for name in _own(run) if "=" not in name)
 
 
 def filled(run: Run, name: str) -> Any:
@@ -79,13 +79,29 @@ def filled(run: Run, name: str) -> Any:
 
 
 def source_of(run: Run, name: str, value: Any, path: str = "") -> str:
-    """Where a default of the run's release was read; ``path`` is that of the newest."""
+    """Where a default of the run's release was read; ``path`` is that of the newest.
+
+    Of a parameter that is declared None and gets its value later, the source that the project
+    holds also says where ("None becomes 2").
+    """
     setting = _own(run).get(name)
     version = release(run) or _table().versions[-1]
     if setting is not None:
-        return f"ms-swift {version} {setting.location}: {name} {value}"
+        written = f"ms-swift {version} {setting.location}: {name} {value}"
+        place = _where_put(run, name, value) if setting.value is None else None
+        return written if place is None else f"{written} ({place})"
     where = f" {path}" if path and is_newest(run) else ""
     return f"ms-swift {version}{where}: {name} {value}"
+
+
+def _where_put(run: Run, name: str, value: Any) -> Optional[Location]:
+    """Where the project's own ms-swift puts a value in the place of None, or None."""
+    becomes = str(value).partition(" becomes ")[2]
+    if not becomes:
+        return None
+    own = _own(run)
+    setting = own.get(f"{name}={becomes.split()[0]}=", own.get(f"{name}=="))
+    return setting.location if setting is not None else None
 
 
 def default_of(run: Run, name: str) -> Optional[Default]:
@@ -164,11 +180,11 @@ def dated(run: Run, spellings: Mapping[str, Spelling]) -> Mapping[str, Spelling]
 def _of_release(run: Run, practice: str, spelling: Spelling) -> Spelling:
     names = (spelling.parameter, *spelling.aliases)
     having = {name: one for name in names if (one := declared(run, name)) is not None}
+    if not having:
+        return _without(run, practice, spelling, names)
     own = spelling.parameter
     if own not in having and not is_of_2(run) and _inherited(run, own) is not None:
         return spelling  # Transformers' own (optim); what ms-swift declares is another's name
-    if not having:
-        return _without(run, practice, spelling, names)
     named = [name for name, one in having.items() if one.default is not None]
     name = next(iter((*named, *having)))
     default = having[name].default

@@ -42,6 +42,7 @@ from flake8_gpu_training.runs.python_entry import (
 from flake8_gpu_training.runs.reach import Reach, start_of
 from flake8_gpu_training.runs.registers import unregistered
 from flake8_gpu_training.runs.samples import Samples
+from flake8_gpu_training.runs.servers import with_servers
 from flake8_gpu_training.runs.shared_files import with_own_places
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
@@ -157,7 +158,8 @@ class _Finder:
         if not runs:
             return ()
         primary = chosen or min(runs, key=self._order)
-        return tuple(self._with_data(run) for run in with_own_places(_primary_first(runs, primary)))
+        placed = with_own_places(_primary_first(runs, primary))
+        return tuple(self._with_data(run) for run in with_servers(placed))
 
     def _with_data(self, run: Run) -> Run:
         """``run`` with what is known of the place and the size of its data."""

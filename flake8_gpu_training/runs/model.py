@@ -339,6 +339,8 @@ class Run:
     """Where the model goes through code that is out of sight: it may come back sharded, cast,
     frozen or with adapters."""
     meant: Optional[Run] = None
+    server: Optional[Run] = None
+    """The command beside it that serves its completions."""
     """The same run with the words that its command loses, where that is cut short."""
     primary: bool = False
     single_file: bool = False

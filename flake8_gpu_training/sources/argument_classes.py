@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -12,7 +13,8 @@ from flake8_gpu_training.facts import Location, Origin, Setting, Unknown
 @dataclass(frozen=True)
 class ArgumentClass:
     """A class: the last parts of its bases' names as they are imported, its annotated fields, and
-    what its methods put where nothing is given (``self.name = 2``)."""
+    what its methods put where nothing is given (``self.name = 2``); ``name=2`` is where they put
+    a certain value, by the condition where several branches do."""
 
     name: str
     bases: tuple[str, ...] = ()
@@ -51,17 +53,47 @@ def _class(node: ast.ClassDef, path: str, foreign: set[str]) -> ArgumentClass:
                 value = _default(part.value)
                 at = Location(path, part.lineno, part.col_offset + 1)
                 fields[name] = Setting(name, value, at, Origin.DEFAULT, text=kind)
-    for inner in ast.walk(node):
-        target = inner.targets[0] if isinstance(inner, ast.Assign) else None
-        if isinstance(inner, ast.Assign) and isinstance(target, ast.Attribute):
-            value = _literal(inner.value)
-            is_own = isinstance(target.value, ast.Name) and target.value.id == "self"
-            if is_own and not isinstance(value, Unknown):
-                at = Location(path, inner.lineno, inner.col_offset + 1)
-                filled[target.attr] = Setting(target.attr, value, at, Origin.DEFAULT)
+    for name, inner in _assigned(node):
+        value = _literal(inner.value)
+        if not isinstance(value, Unknown):
+            at = Location(path, inner.lineno, inner.col_offset + 1)
+            filled[name] = Setting(name, value, at, Origin.DEFAULT)
+    filled.update(_where_none(node, path))
     return ArgumentClass(
         node.name, tuple(name for name in names if name not in foreign), fields, filled
     )
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.Assign]]:
+    """What is assigned to attributes of ``self``."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Assign) and (name := _own_attribute(inner.targets[0])):
+            yield name, inner
+
+
+def _own_attribute(node: ast.expr) -> str:
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    return node.attr if is_own and node.value.id == "self" else ""  # type: ignore[attr-defined]
+
+
+def _where_none(node: ast.ClassDef, path: str) -> Iterator[tuple[str, Setting]]:
+    """``name=value``: where an attribute that is None gets a value; ``name=`` of no literal."""
+    for branch in (inner for inner in ast.walk(node) if isinstance(inner, ast.If)):
+        for test in ast.walk(branch.test):
+            if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is):
+                continue
+            name = _own_attribute(test.left)
+            body = (part for one in branch.body for part in _assigned(one))
+            found: dict[str, list[ast.Assign]] = {}
+            for target, inner in body:
+                if target == name:
+                    value = _literal(inner.value)
+                    shown = "" if isinstance(value, Unknown) else str(value)
+                    found.setdefault(shown, []).append(inner)
+            for shown, places in found.items():
+                line = places[0].lineno if len(places) == 1 else branch.lineno
+                at = Location(path, line, 1)
+                yield f"{name}={shown}", Setting(name, shown, at, Origin.DEFAULT)
 
 
 def _default(value: Optional[ast.expr]) -> Any:
