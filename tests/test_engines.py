@@ -534,6 +534,66 @@ def test_where_trl_has_its_engine_by_release(
         assert found.option("enable_prefix_caching").value is True
 
 
+ONLINE = """\
+from trl.experimental.online_dpo import OnlineDPOConfig, OnlineDPOTrainer
+
+args = OnlineDPOConfig(output_dir="o", use_vllm=True, vllm_mode="{}", max_new_tokens=128)
+OnlineDPOTrainer(model="Qwen/Qwen2.5-1.5B", reward_funcs=r, args=args, train_dataset=d).train()
+"""
+
+
+def test_online_dpo_gives_the_engine_defaults_of_its_own(tmp_path: Path) -> None:
+    found = engine(tmp_path, {"train.py": ONLINE.format("colocate")})
+    assert found.option("gpu_memory_utilization").value == 0.55
+    assert found.option("max_model_len").value == 512 + 128
+
+
+def test_a_copy_of_a_named_release_of_trl_has_its_engine_where_the_release_has(
+    tmp_path: Path,
+) -> None:
+    address = "git+https://github.com/huggingface/trl.git"
+    files = {
+        "train.py": GRPO.format("report_to='none'"),
+        "requirements.txt": f"trl @ {address}@v0.18.0\nvllm\n",
+    }
+    found = engine(tmp_path, files)
+    assert (found.mode, found.is_remote) == (Mode.RLHF_SERVER, True)
+    files["requirements.txt"] = f"trl @ {address}\nvllm\n"
+    assert engine(tmp_path / "newest", files).mode is None
+
+
+OF_VERL = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
+    "actor_rollout_ref.model.path=Qwen/Qwen3-0.6B trainer.n_gpus_per_node=2{}\n"
+)
+
+
+@pytest.mark.parametrize("pins", ["vllm==0.8.4\n", "verl==0.5.0\n"])
+def test_older_releases_of_verl_sample_with_vllm_unless_told_otherwise(
+    tmp_path: Path, pins: str
+) -> None:
+    files = {"run.sh": OF_VERL.format(""), "requirements.txt": pins}
+    found = engine(tmp_path, files)
+    assert found.name == "vllm"
+    assert found.option("max_num_seqs").value == 1024
+    assert "verl 0.5.0" in found.option("max_num_batched_tokens").note
+
+
+@pytest.mark.parametrize("pins", ["vllm==0.12.0\n", "verl==0.7.0\n", ""])
+def test_newer_releases_of_verl_ask_for_the_engine(tmp_path: Path, pins: str) -> None:
+    runs = runs_of(tmp_path, {"run.sh": OF_VERL.format(""), "requirements.txt": pins})
+    assert [engine_of(run) for run in runs] == [None]
+
+
+@pytest.mark.parametrize(("pins", "version"), [("", (0, 24, 0)), ("vllm==0.12.0\n", (0, 12, 0))])
+def test_verl_brings_the_vllm_that_its_release_asks_for(
+    tmp_path: Path, pins: str, version: tuple[int, ...]
+) -> None:
+    named = OF_VERL.format(" actor_rollout_ref.rollout.name=vllm")
+    found = engine(tmp_path, {"run.sh": named, "requirements.txt": pins})
+    assert found.version == version
+
+
 SEARCH = (
     "python3 -m verl.trainer.main_ppo --config-path={folder} --config-name='{name}' "
     "actor_rollout_ref.model.path=Qwen/Qwen3-0.6B actor_rollout_ref.rollout.name=sglang "

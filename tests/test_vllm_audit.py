@@ -360,3 +360,83 @@ def test_the_end_of_a_path_names_the_model(tmp_path: Path, path: str, status: St
     )
     found, _ = judged(tmp_path, Case("expert-parallel", status, "flags", {"train.sh": script}))
     assert found.status is status
+
+
+def test_a_method_is_told_beside_a_placeholder(tmp_path: Path) -> None:
+    config = '{"model": <head>, "method": "eagle3", "num_speculative_tokens": 3}'
+    files = {"s.sh": f"vllm serve moonshotai/Kimi-K2.5 --speculative-config '{config}'\n"}
+    found, _ = judged(tmp_path, Case("eagle", ON, "flags", files))
+    assert found.status is ON
+    files = {"s.sh": "vllm serve moonshotai/Kimi-K2.5 --speculative-config '{<config>}'\n"}
+    found, _ = judged(tmp_path / "open", Case("eagle", Status.UNKNOWN, "flags", files))
+    assert found.status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("swift infer --infer_backend vllm", "vllm_max_num_seqs=256"),
+        ("swift rlhf --rlhf_type grpo --use_vllm true --vllm_mode colocate", "training's batch"),
+    ],
+)
+def test_only_in_training_are_sequences_by_its_batch(
+    tmp_path: Path, command: str, told: str
+) -> None:
+    files = {"run.sh": f"{command} --model Qwen/Qwen3-8B --dataset a.jsonl\n"}
+    found, _ = judged(tmp_path, Case("max-num-seqs", ON, "flags", files))
+    assert told in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("release", "tiers"),
+    [
+        ("0.8.5.post1", "2048, or 8192 from 70 GiB on"),
+        ("0.19.1", "2048, or 8192 from 70 GiB on (not A100)"),
+        ("0.33.0", "70 GiB on (not A100, GB10), 16384 from 160 GiB on"),
+    ],
+)
+def test_sizes_of_a_step_by_the_gpu(tmp_path: Path, release: str, tiers: str) -> None:
+    files = {"s.sh": "vllm serve Qwen/Qwen3-8B\n", "requirements.txt": f"vllm=={release}\n"}
+    found, _ = judged(tmp_path, Case("max-batched-tokens", ON, "flags", files))
+    assert found.evidence[0].text.endswith(tiers)
+
+
+def test_small_steps_of_an_a100_are_no_fault(tmp_path: Path) -> None:
+    for gpu, status in (("a100-80g", ON), ("h100", PARTLY)):
+        command = "vllm serve Qwen/Qwen3-8B --max-num-batched-tokens 512"
+        files = {"s.sh": f"#!/bin/bash\n#SBATCH --gres=gpu:{gpu}:1\n{command}\n"}
+        found, _ = judged(tmp_path / gpu, Case("max-batched-tokens", status, "flags", files))
+        assert found.status is status
+
+
+_ONLINE = """\
+from trl.experimental.online_dpo import OnlineDPOConfig, OnlineDPOTrainer
+
+args = OnlineDPOConfig(output_dir="o", use_vllm=True, vllm_mode="{mode}")
+OnlineDPOTrainer(model="Qwen/Qwen2.5-1.5B", reward_funcs=r, args=args, train_dataset=d).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "pins", "status"),
+    [
+        ("colocate", "trl==1.16.0\n", ADVISED),
+        ("colocate", "trl==0.24.0\n", NA),
+        ("server", "trl==1.16.0\n", NA),
+    ],
+)
+def test_online_dpo_generates_completions(
+    tmp_path: Path, mode: str, pins: str, status: Status
+) -> None:
+    files = {"train.py": _ONLINE.format(mode=mode), "requirements.txt": pins}
+    found, _ = judged(tmp_path, Case("sleep-mode", status, "python", files))
+    assert found.status is status
+    assert "no completions" not in found.current.en
+
+
+def test_an_a100_had_large_steps_before_it_was_kept_small(tmp_path: Path) -> None:
+    script = "#!/bin/bash\n#SBATCH --gres=gpu:a100-80g:1\nvllm serve Qwen/Qwen3-8B\n"
+    for release, value in (("0.8.5.post1", 8192), ("0.10.2", 2048)):
+        files = {"s.sh": script, "requirements.txt": f"vllm=={release}\n"}
+        found, _ = judged(tmp_path / release, Case("max-batched-tokens", ON, "flags", files))
+        assert f"max_num_batched_tokens={value}" in found.evidence[0].text

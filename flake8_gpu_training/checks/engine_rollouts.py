@@ -32,6 +32,8 @@ _NO_TRAINING = Text("非 RLHF 任务", "it samples for no training run")
 # How the frameworks bring new weights to the engine, in one process and to a server.
 _CARRIED = {
     "trl": ("load_weights", "NCCL communicator"),
+    "trl-online": ("load_weights", "NCCL communicator"),
+    "trl-gold": ("load_weights", "NCCL communicator"),
     "trl-device": ("load_weights", "load_weights"),
     "trl-serve": ("load_weights", "NCCL communicator"),
     "swift": ("load_weights", "NCCL communicator"),

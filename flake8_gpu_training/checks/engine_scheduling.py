@@ -25,8 +25,10 @@ from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.vllm_defaults import (
+    A100_SMALL,
     HYBRID,
     HYBRID_CACHED,
+    LARGEST_SINCE,
     has_two_stacks,
     is_v1,
     pools,
@@ -97,6 +99,8 @@ def _tokens(engine: Engine) -> Judgement:
     is_small = value is not None and value < _FEW_TOKENS
     if not is_small or memory is None or memory < _LARGE_GIB or engine.mode is not Mode.SERVE:
         return on(setting)
+    if (engine.run.hardware.gpu or "").lower().startswith("a100"):
+        return on(setting)  # vLLM's own measurements keep its steps small
     return propose(
         engine,
         f"steps of at most {value:g} tokens leave a GPU of {memory:g} GiB waiting in prefill",
@@ -114,6 +118,9 @@ def _by_default(engine: Engine, setting: Setting, name: str) -> Judgement:
         return on(setting)
     if engine.is_open or engine.is_remote:
         return cannot_tell(setting)
+    is_swift = engine.host is not None and engine.host.id == "swift"
+    if is_swift and name == "max_num_seqs" and engine.mode is not Mode.RLHF_COLOCATE:
+        return on("vllm_max_num_seqs=256 (ms-swift 3.4.0 to 4.6.0, arguments of vLLM)")
     if engine.host is not None and name in engine.host.defaults:
         title = engine.host.title
         return by_itself(
@@ -129,10 +136,17 @@ def _by_gpu(engine: Engine, name: str) -> str:
     if not engine.is_server and "LLM" not in engine.groups:
         return "by default"
     if name == "max_num_seqs":
-        small, large = 256, 1024
+        small, large, largest = 256, 1024, 1024
     else:
         small, large = (2048, 8192) if engine.is_server else (8192, 16384)
-    return f"{small}, or {large} from {_LARGE_GIB} GiB on"
+        largest = 16384
+    text = f"{small}, or {large} from {_LARGE_GIB} GiB on"
+    if engine.version < A100_SMALL:
+        return text
+    if engine.version < LARGEST_SINCE:
+        return f"{text} (not A100)"
+    more = f", {largest} from 160 GiB on" if largest != large else ""
+    return f"{text} (not A100, GB10){more}"
 
 
 # --- GPU950: sequences of a step ---

@@ -19,7 +19,7 @@ from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._vllm import DOCS
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
-from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.vllm_defaults import pools
 from flake8_gpu_training.language import Text
@@ -67,6 +67,10 @@ _HEADS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+_NAMED_METHOD = re.compile(r"""["']method["']\s*:\s*["']([\w-]+)["']""")
+"""A method in JSON of which another part is a placeholder."""
+
+
 def speculation(engine: Engine) -> Optional[tuple[Setting, str]]:
     """What asks for speculation, and the kind of its method; None when nothing does."""
     method = engine.entry("speculative_config", "method") or engine.written("spec_method")
@@ -79,6 +83,11 @@ def speculation(engine: Engine) -> Optional[tuple[Setting, str]]:
     if old is not None and old.value is not None:
         return old, _kind(old.value)
     whole = engine.written("speculative_config")
+    if whole is not None and engine.mapping(whole) is None:
+        unread = whole.value.reason if isinstance(whole.value, Unknown) else str(whole.value)
+        named = _NAMED_METHOD.search(unread)
+        if named is not None:
+            return replace(whole, value=named[1]), _kind(named[1])
     return (whole, "") if whole is not None and whole.value is not None else None
 
 

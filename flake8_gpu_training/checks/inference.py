@@ -9,7 +9,13 @@ from typing import Any
 from flake8_gpu_training.checks import _flow as flow
 from flake8_gpu_training.checks import _sglang_operations
 from flake8_gpu_training.checks._by_framework import by_framework
-from flake8_gpu_training.checks._engine import of_engine, propose, sglang_item, vllm_item
+from flake8_gpu_training.checks._engine import (
+    LACKS,
+    of_engine,
+    propose,
+    sglang_item,
+    vllm_item,
+)
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Judge,
@@ -21,7 +27,7 @@ from flake8_gpu_training.checks._judging import (
     on,
 )
 from flake8_gpu_training.checks._programs import imports
-from flake8_gpu_training.checks._settings import ROLLOUT, algorithm, is_on, parameter
+from flake8_gpu_training.checks._settings import ROLLOUT, SAMPLING, algorithm, is_on, parameter
 from flake8_gpu_training.checks.base import (
     Check,
     Example,
@@ -32,12 +38,13 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Setting, known
-from flake8_gpu_training.frameworks.at_hand import version_at_hand
+from flake8_gpu_training.frameworks.at_hand import lacks, version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_of import (
     OWN_GPUS,
     engine_of,
     is_of_ray,
+    trl_config_of,
     updates,
     vllm_mode_of,
 )
@@ -69,6 +76,8 @@ def _of_rollout(judge: Judge) -> Judge:
             return cannot_apply(_NO_ROLLOUT)
         if how is None:
             return cannot_tell(Text("训练阶段未知", "the training stage is not known"))
+        if run.framework == "hf_trainer" and how in SAMPLING and how not in ROLLOUT:
+            return judge(run) if is_on(_use_vllm(run)) else cannot_apply(_NO_ENGINE)
         if how not in ROLLOUT or run.framework not in ("swift", "hf_trainer"):
             return cannot_apply(_NO_ROLLOUT)
         return judge(run)
@@ -226,7 +235,9 @@ def _async(run: Run) -> Judgement:
 
 
 def _asynchronous(engine: Engine) -> Judgement:
-    if engine.mode is None or not engine.mode.samples:
+    if engine.mode is None:
+        return cannot_tell(Text("vllm_mode 未知", "vllm_mode is not known"))
+    if not engine.mode.samples:
         return cannot_apply(_NO_ROLLOUT)
     paused = next((c for c in updates(engine.run) if c.method == "pause_generation"), None)
     if paused is not None and engine.host is None:
@@ -319,7 +330,11 @@ def _sleep_trl(run: Run) -> Judgement:
     if not is_on(engine) or version_at_hand(run, "trl") < (0, 23):
         return cannot_apply(_NO_ENGINE if not is_on(engine) else _NO_SLEEP)
     name = "vllm_enable_sleep_mode"
-    return _asleep(run, parameter(run, name, default=False, source=_TRL), True)
+    declared = trl_config_of(run)
+    if lacks(run, "trl", declared, name):
+        return cannot_apply(LACKS)
+    source = _TRL if declared == "GRPOConfig" else f"trl 1.16, {declared}"
+    return _asleep(run, parameter(run, name, default=False, source=source), True)
 
 
 def _asleep(run: Run, setting: Setting, wanted: Any) -> Judgement:

@@ -160,6 +160,46 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             source="trl 1.16, generation/vllm_generation.py",
             takes=_known_to("trl", "GRPOConfig"),
         ),
+        "trl-online": _host(
+            "trl-online",
+            "TRL",
+            {"model": "model_name_or_path"},
+            prefix="vllm_",
+            defaults=MappingProxyType(
+                {
+                    "gpu_memory_utilization": 0.55,
+                    "tensor_parallel_size": 1,
+                    "max_num_seqs": _COMPUTED,
+                    "max_num_batched_tokens": 4096,
+                    "enable_sleep_mode": False,
+                    "distributed_executor_backend": "external_launcher",
+                    "quantization": _COMPUTED,
+                }
+            ),
+            sums=MappingProxyType({"max_model_len": {"max_length": 512, "max_new_tokens": 64}}),
+            source="trl 0.24 and 1.16, online_dpo_config.py and online_dpo_trainer.py",
+            takes=_known_to("trl", "OnlineDPOConfig"),
+        ),
+        "trl-gold": _host(
+            "trl-gold",
+            "TRL",
+            {"max_model_len": "vllm_max_model_length", "model": "model_name_or_path"},
+            prefix="vllm_",
+            defaults=MappingProxyType(
+                {
+                    "gpu_memory_utilization": 0.9,
+                    "tensor_parallel_size": 1,
+                    "max_num_seqs": _COMPUTED,
+                    "max_num_batched_tokens": 4096,
+                    "enable_sleep_mode": False,
+                    "distributed_executor_backend": "external_launcher",
+                    "quantization": _COMPUTED,
+                }
+            ),
+            sums=MappingProxyType({"max_model_len": {"max_length": 1024}}),
+            source="trl 1.16, gold_config.py and gold_trainer.py",
+            takes=_known_to("trl", "GOLDConfig"),
+        ),
         "trl-device": _host(
             "trl-device",
             "TRL",
@@ -260,6 +300,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             ),
             release=verl.release_of,
             source="verl {release}, trainer/config/rollout/rollout.yaml",
+            engine_asked_for=verl.engine_asked_for,
             is_open=verl.may_tell_engine,
             takes=_listed(*_VERL_NAMES.values()),
         ),

@@ -8,9 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Call, ProblemKind, Setting, Unknown, known
+from flake8_gpu_training.facts import Call, Origin, ProblemKind, Setting, Unknown, known
 from flake8_gpu_training.frameworks import slime, swift_commands, verl
-from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand
+from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, built
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
@@ -255,25 +255,42 @@ def _by_backend(run: Run, host: str, mode: Mode, default: str = "") -> Optional[
 
 def _of_trl(run: Run) -> Optional[Engine]:
     setting = find(run, "vllm_mode")
+    host = _TRL_HOSTS.get(str(run.value("algorithm")), "trl")
     if setting is not None:
         mode = setting.value if known(setting.value) else None
-        return _sampling(run, "trl", mode)
+        return _sampling(run, host, mode)
     found = at_hand(run, "trl")
+    if found is None and run.versions.get("trl"):
+        found = built(run, "trl")  # a copy of the named release, or a build beside its pin
     allowed = [found.table.versions[index] for index in found.allowed] if found is not None else []
     modes = {_mode_in(found, release, run) for release in allowed if found is not None}
     mode = modes.pop() if len(modes) == 1 else None
-    return _in_process(run) if mode == _DEVICE else _sampling(run, "trl", mode)
+    return _in_process(run) if mode == _DEVICE else _sampling(run, host, mode)
 
 
 _DEVICE = "device"
 """TRL 0.14 and 0.15: the main process builds the engine, on a GPU of its own or the only one."""
-_SAMPLERS = MappingProxyType({"rloo": "RLOOConfig", "online_dpo": "OnlineDPOConfig"})
+_SAMPLERS = MappingProxyType(
+    {
+        "rloo": "RLOOConfig",
+        **dict.fromkeys(("online_dpo", "nash_md", "xpo"), "OnlineDPOConfig"),
+        "gold": "GOLDConfig",
+    }
+)
+_TRL_HOSTS = MappingProxyType(
+    {**dict.fromkeys(("online_dpo", "nash_md", "xpo"), "trl-online"), "gold": "trl-gold"}
+)
+"""Trainers of TRL that give the engine other defaults than GRPO's."""
+
+
+def trl_config_of(run: Run) -> str:
+    """The class of TRL's parameters for a trainer that samples."""
+    return _SAMPLERS.get(str(run.value("algorithm")), "GRPOConfig")
 
 
 def _mode_in(found: AtHand, release: str, run: Run) -> Optional[str]:
     """Where a release of TRL has its engine when nobody says so; None where that is not known."""
-    group = _SAMPLERS.get(str(run.value("algorithm")), "GRPOConfig")
-    parameters = found.table.parameters(group, release)
+    parameters = found.table.parameters(trl_config_of(run), release)
     if "vllm_mode" in parameters:
         return str(parameters["vllm_mode"].default)
     if "vllm_server_host" in parameters:
@@ -313,6 +330,10 @@ def _of_slime(run: Run) -> Optional[Engine]:
 def _of_verl(run: Run) -> Optional[Engine]:
     setting = run.practice("rollout_engine")
     name = str(setting.value) if setting.known else ""
+    if find(run, verl.ROLLOUT_NAME) is None and verl.names_vllm(run):
+        release = verl.release_of(run)
+        note = f"{verl.ROLLOUT_NAME}=vllm (verl {release}, trainer/config)"
+        name, setting = "vllm", Setting(verl.ROLLOUT_NAME, "vllm", None, Origin.DEFAULT, note)
     if name not in _KINDS:
         return None
     apart = find(run, "actor_rollout_ref.hybrid_engine", "rollout.nnodes")

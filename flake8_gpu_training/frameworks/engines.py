@@ -76,6 +76,8 @@ class Host:
     """The first release of the engine that the host works with; "" for any."""
     section: str = ""
     """Of the host's file, where the engine's parameters may stand."""
+    engine_asked_for: Callable[[Run], str] = lambda run: ""
+    """The releases of the engine that the host's own release installs; "" for any."""
 
     def own_default(self, run: Run, name: str) -> Any:
         """What the host gives the engine unless told otherwise; None for nothing."""
@@ -143,7 +145,8 @@ class Engine:
     def release(self) -> Optional[AtHand]:
         """The release that the run gets: of a build that no release tells, the one next to
         it; None where a release is pinned that no table has."""
-        found = at_hand(self.run, self.name)
+        wanted = self.host.engine_asked_for(self.run) if self.host is not None else ""
+        found = at_hand(self.run, self.name, wanted)
         own = self.host is not None and self.host.since
         if found is not None or own or not self.kind.builds_are_newest:
             return found

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.base import Spelling
-from flake8_gpu_training.frameworks.reading import find, number, practice, truth, unknown
+from flake8_gpu_training.frameworks.reading import (
+    find,
+    number,
+    parsed,
+    practice,
+    truth,
+    unknown,
+    version_of,
+)
 from flake8_gpu_training.runs.model import Run, RunKind
 
 FLAG = "{name}={value}"
@@ -89,9 +97,31 @@ _READ = "0.9.1"
 """The newest release whose configuration was read."""
 
 
+_NAMING_VLLM, _NAMING_NONE, _NEWER_VLLM = "0.5.0", "0.6", (0, 10)
+"""The last release read whose rollout is vLLM's by default, the first that asks for a name, and
+the first vLLM that only came after the former."""
+ROLLOUT_NAME = "actor_rollout_ref.rollout.name"
+
+
 def release_of(run: Run) -> str:
-    """verl's release: of the source that the project holds, the pinned one, else the newest."""
-    return run.held.get("verl") or run.versions.get("verl") or _READ
+    """verl's release: of the source that the project holds, the pinned one, the one of the time
+    of a pinned vLLM, else the newest."""
+    told = run.held.get("verl") or run.versions.get("verl")
+    if told:
+        return told
+    return _NAMING_VLLM if (0,) < version_of(run, "vllm") < _NEWER_VLLM else _READ
+
+
+def names_vllm(run: Run) -> bool:
+    """Whether the release at hand takes vLLM where the command names no engine."""
+    release = parsed(release_of(run))
+    return (0,) < release < parsed(_NAMING_NONE) and find(run, *NAMING) is None
+
+
+def engine_asked_for(run: Run) -> str:
+    """What the release at hand installs as vLLM, where the project states nothing (PEP 440)."""
+    stated = "vllm" in run.versions or "vllm" in run.limits or "vllm" in run.perhaps
+    return "" if stated or not release_of(run).startswith("0.9") else "==0.24.0"
 
 
 def spellings(trainer: str) -> Mapping[str, Spelling]:

@@ -26,6 +26,9 @@ _HYBRID_UNCACHED = (0, 19, 1)
 _V0_CHUNKED, _V0_TOKENS = 32_768, 2048
 """The longest sequence that V0 prefills whole by default, and the least tokens of its steps."""
 _LARGE_GIB, _LARGEST_GIB = 70, 160
+A100_SMALL, LARGEST_SINCE = (0, 9), (0, 33)
+"""The first releases that keep the steps of an A100 small, and, of those that were read, that
+have larger ones from 160 GiB on."""
 
 
 def is_v1(engine: Engine) -> Optional[bool]:
@@ -167,10 +170,11 @@ def _batched(engine: Engine, name: str) -> Optional[Setting]:
     ):
         return _open(name, "it depends on the GPU's memory")
     serves = engine.mode is Mode.SERVE
-    is_small = memory < _LARGE_GIB or (gpu is not None and gpu.name.startswith(("A100", "A800")))
+    is_a100 = gpu is not None and gpu.name.startswith("A100") and engine.version >= A100_SMALL
+    is_small = memory < _LARGE_GIB or is_a100
     if is_small:
         value = {True: (256, 2048), False: (256, 8192)}[serves]
-    elif memory >= _LARGEST_GIB and engine.version >= (0, 33):
+    elif memory >= _LARGEST_GIB and engine.version >= LARGEST_SINCE:
         value = (1024, 16384)
     else:
         value = {True: (1024, 8192), False: (1024, 16384)}[serves]
