@@ -465,10 +465,14 @@ _NO_DEPTHS = re.compile(
 
 
 def _not_for_depths(run: Run) -> Optional[Text]:
-    if not _tunes(run, "full"):
-        return Text("仅用于全参训练", "for full tuning only")
     if _NO_DEPTHS.search(run.model.known_as):
         return Text("不支持该模型结构", "not for this architecture")
+    if not _tunes(run, "full"):
+        return Text(
+            "新增的路由器为随机初始化，冻结的权重中不会被训练（全参训练才训练它们）",
+            "the routers that it adds are random, and stay so in all that is frozen: full tuning "
+            "trains them",
+        )
     return None
 
 
