@@ -424,8 +424,8 @@ def test_a_script_is_given_what_its_example_names(
     assert (found[0].value("model") is None) is is_open
 
 
-@pytest.mark.parametrize(("machines", "status"), [(4, ON), (1, OFF)])
-def test_nodes_are_those_of_the_file_that_the_platform_repeats(
+@pytest.mark.parametrize(("machines", "status"), [(4, UNKNOWN), (1, OFF)])
+def test_a_file_for_several_machines_does_not_say_how_many_the_platform_gives(
     machines: int, status: Status, tmp_path: Path
 ) -> None:
     files = {"acc.yaml": accelerate("MULTI_GPU", machines=machines, processes=32)}
@@ -538,3 +538,14 @@ def test_full_tuning_freezes_what_target_modules_does_not_name(
     settings = {**FULL, "model.target_modules": modules}
     items = general_of(run_of(tmp_path, by_yaml(Case("", ON, settings))))
     assert items["layer-freezing"].status is status
+
+
+@pytest.mark.parametrize(("count", "is_short"), [(5, True), (None, False)])
+def test_a_video_whose_length_is_nowhere_is_not_called_short(
+    count: Any, is_short: bool, tmp_path: Path
+) -> None:
+    settings = {**WAN, "train.resolution": 256, "train.num_frames": count}
+    files = by_script(Case("gradient-checkpointing", OFF, settings))
+    item = items_of(judge(run_of(tmp_path, files), all_checks()))["gradient-checkpointing"]
+    assert item.status is OFF
+    assert ("short samples" in item.current.en) is is_short

@@ -185,12 +185,12 @@ def sides(run: Run) -> Optional[tuple[float, float]]:
     return None if single is None else (single, single)
 
 
-def frames(run: Run, default: Optional[float] = None) -> Optional[float]:
+def frames(run: Run) -> Optional[float]:
     """Frames of a sample; keys that a section does not know are its ``extra_kwargs``."""
     inner = find(run, "train.extra_kwargs.num_frames")
     if inner is not None:
         return figure_of(inner.value) if inner.known else None
-    return figure(run, "train.num_frames", default)
+    return figure(run, "train.num_frames", None)
 
 
 # Sides in pixels and frames of what becomes one token, by the VAE and the patches of a model.
@@ -205,7 +205,7 @@ def tokens(run: Run) -> Optional[int]:
     kind, size = model_type(run), sides(run)
     if size is None or kind.startswith(_EDITING) or not is_of_release(kind):
         return None
-    count = frames(run, 1) if makes_video(run) else 1
+    count = frames(run) if makes_video(run) else 1
     if count is None:
         return None
     pixels, each = _OF_LTX2 if kind.startswith("ltx2") else _USUAL

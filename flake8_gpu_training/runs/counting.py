@@ -308,12 +308,14 @@ def _enabled(counter: _Counter, name: str) -> bool:
 def _count_flow_factory(counter: _Counter) -> tuple[Setting, Setting]:
     """Its own parameters decide: ``ff-train`` passes them to accelerate as flags.
 
-    The number of nodes comes from the platform's variables; accelerate's file repeats it.
+    Where the recipe names no machines, the platform's variables do, over accelerate's file: a file
+    for several machines is of a run whose platform is not in sight (cli.py, train_cli).
     """
     given = dict(counter.settings)
     machines = counter.options.get("num_machines")
     if machines is not None and (integer(machines) or 0) > 1:
-        given.setdefault("num_machines", machines)
+        unseen = Unknown("the platform's NUM_MACHINES says it", (integer(machines),))
+        given.setdefault("num_machines", dataclasses.replace(machines, value=unseen))
     return _count_accelerate(_Counter(given, given, counter.environment, counter.scheduler))
 
 
