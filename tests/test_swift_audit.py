@@ -19,6 +19,7 @@ from audit_cases_swift import (
     FLASH,
     FULL,
     INFER,
+    LORA,
     MEGATRON,
     MOE,
     NEVER_ADVISED,
@@ -30,7 +31,7 @@ from audit_cases_swift import (
     pinned,
 )
 from audits_support import adds_up, audit_named, items_of, scores_of
-from checks_support import runs_of
+from checks_support import judged, runs_of
 
 from flake8_gpu_training.checks.base import Priority, Status
 from flake8_gpu_training.checks.registry import all_checks
@@ -483,3 +484,66 @@ def test_megatron_is_not_told_that_megatron_has_fp8(tmp_path: Path) -> None:
     case = Case("fp8-training", OFF, BF16, EIGHT, ("gres=gpu:a100-80g:8",), MEGATRON)
     item = items_of(audited(tmp_path, by_flags(case)))["fp8-training"]
     assert "megatron sft" not in item.current.en
+
+
+def test_what_a_script_installs_for_its_own_run_is_not_for_the_one_beside_it(
+    tmp_path: Path,
+) -> None:
+    launch = f"CUDA_VISIBLE_DEVICES=0 swift sft --model {VISION} --dataset a.jsonl\n"
+    wanted = 'pip install "transformers==4.48.*"\n'
+    found = {}
+    for name, files in {
+        "beside": {"x/audio.sh": wanted + launch, "x/b.sh": launch},
+        "shared": {"x/install.sh": wanted, "x/b.sh": launch},
+    }.items():
+        project = {"requirements.txt": "ms-swift==4.5.3\ntransformers<5.17\n", **files}
+        (run,) = [r for r in runs_of(tmp_path / name, project) if r.location.path == "x/b.sh"]
+        found[name] = status_of(run, "logits-to-keep")
+    assert found == {"beside": ON, "shared": OFF}
+
+
+def status_of(run: Any, item: str) -> Status:
+    """The status of one item of a run."""
+    return items_of(score(AUDIT, judge(run, all_checks())))[item].status
+
+
+def said_of(root: Path, case: Case) -> str:
+    """What is said of the item of a case."""
+    return items_of(audited(root, by_flags(case)))[case.item].current.en
+
+
+def test_one_process_that_sees_several_gpus_does_not_use_one(tmp_path: Path) -> None:
+    one = Case("autotp", NA, LORA)
+    several = replace(one, before="CUDA_VISIBLE_DEVICES=0,1,2,3 ")
+    assert said_of(tmp_path / "one", one) == "the run uses one GPU"
+    assert said_of(tmp_path / "several", several) == "the run starts one process"
+
+
+def test_unsloth_is_for_one_gpu_where_one_is_seen(tmp_path: Path) -> None:
+    case = Case("unsloth-backend", Status.RECOMMENDED, LORA)
+    unseen = replace(case, before="")
+    assert said_of(tmp_path / "one", case) == "LoRA on one GPU without Unsloth"
+    assert said_of(tmp_path / "unseen", unseen) == "LoRA in one process without Unsloth"
+
+
+def test_batches_without_padding_are_not_called_packed(tmp_path: Path) -> None:
+    case = Case("gradient-accumulation", OFF, {**FLASH, "gradient_accumulation_steps": 1})
+    packed = replace(case, settings={**case.settings, "packing": True})
+    free = replace(case, settings={**case.settings, "padding_free": True})
+    assert said_of(tmp_path / "packed", packed) == "packed samples fill the batch already"
+    assert said_of(tmp_path / "free", free) == "optional: the batch holds no padding"
+
+
+def test_ligers_loss_is_not_promised_where_labels_are_taken_out(tmp_path: Path) -> None:
+    case = Case("liger-kernel", Status.RECOMMENDED, {**FULL, **FLASH, "max_length": 8192}, EIGHT)
+    split = replace(case, settings={**case.settings, "sequence_parallel_size": 4})
+    found = {}
+    for name, one in (("whole", case), ("split", split)):
+        (run,) = runs_of(tmp_path / name, by_flags(one))
+        found[name] = judged(run, "GPU305")
+        assert found[name].status is Status.RECOMMENDED
+    assert found["whole"].impact is None
+    assert "logits are then never stored" in str(found["whole"])
+    assert found["split"].impact is not None
+    assert found["split"].impact.memory is None
+    assert "its cross entropy takes no effect" in str(found["split"])

@@ -24,8 +24,8 @@ _UNSEEN = Text(
 
 def single(run: Run) -> Text:
     """That a run of one process has nothing to share; ms-swift's uses all GPUs that it sees."""
-    is_seen = run.hardware.gpus is not None or run.framework != "swift"
-    return ONE_GPU if is_seen else _ONE_PROCESS
+    usual = None if run.framework == "swift" else 1
+    return ONE_GPU if (run.hardware.gpus or usual) == 1 else _ONE_PROCESS
 
 
 def uncounted(run: Run) -> Text:

@@ -323,6 +323,21 @@ _WITHOUT_LOSS = Text(
 _KTRANSFORMERS = Text("KTransformers 自带算子", "KTransformers has its own kernels")
 
 
+_KERNELS_AND_LOSS = (
+    "fuses RMSNorm, RoPE, SwiGLU and the cross entropy, whose logits are then "
+    "never stored (pip install liger-kernel)"
+)
+_KERNELS_ALONE = (
+    "fuses RMSNorm, RoPE and SwiGLU; its cross entropy takes no effect, as sequence "
+    "parallelism computes the loss apart (pip install liger-kernel)"
+)
+
+
+def _takes_labels_out(run: Run) -> bool:
+    """Whether ms-swift computes the loss itself, from logits (trainers/seq2seq_trainer.py)."""
+    return run.framework == "swift" and (number(run, "sequence_parallel") or 1) > 1
+
+
 def _advise_liger(run: Run, setting: Setting) -> Judgement:
     supported = liger_supports(run)
     if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:
@@ -360,13 +375,14 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
             Text("该算法的损失使用 Liger 另有条件", "its loss takes Liger on conditions of its own")
         )
     if prefers_unsloth(run):
-        return off(Text("单卡 LoRA 更适合 Unsloth", "LoRA on one GPU: Unsloth suits better"))
+        where = _lora_on(run)
+        return off(Text(f"{where.zh} 更适合 Unsloth", f"{where.en}: Unsloth suits better"))
     if run.framework == "generic" and next(decoder_loads(run), None) is None:
         return cannot_tell(Text("未见加载模型的代码", "what loads the model is not in sight"))
+    is_apart = _takes_labels_out(run)
     return advise(
         placed_at_load(run),
-        "fuses RMSNorm, RoPE, SwiGLU and the cross entropy, whose logits are then "
-        "never stored (pip install liger-kernel)",
+        _KERNELS_ALONE if is_apart else _KERNELS_AND_LOSS,
         Text("未启用 Liger Kernel", "Liger kernels are off"),
         Text(
             "启用 Liger Kernel（先 pip install liger-kernel）",
@@ -380,8 +396,16 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         ),
         variant="liger",
         at=setting,
+        impact=by_class(Priority.LOW, sources.LIGER) if is_apart else None,
         priority=Priority.MEDIUM if setting.explicit else None,  # off by choice
     )
+
+
+def _lora_on(run: Run) -> Text:
+    """LoRA in one process, whose GPUs are one only where something says so."""
+    if run.hardware.gpus is None:
+        return Text("单进程 LoRA", "LoRA in one process")
+    return Text("单卡 LoRA", "LoRA on one GPU")
 
 
 @of_training()
@@ -414,10 +438,11 @@ def _unsloth(run: Run) -> Judgement:
         return cannot_apply(_NOT_CUDA)
     if not prefers_unsloth(run) or liger_supports(run) is not True:
         return off(Text("未用 Unsloth", "Unsloth is off"))
+    where = _lora_on(run)
     return advise(
         run,
         "hand-written LoRA kernels for one GPU (pip install unsloth)",
-        Text("单卡 LoRA 训练未用 Unsloth", "LoRA on one GPU without Unsloth"),
+        Text(f"{where.zh} 训练未用 Unsloth", f"{where.en} without Unsloth"),
         Text(
             "启用 Unsloth 后端（与 Liger 二选一）",
             "use the Unsloth back end (instead of Liger)",

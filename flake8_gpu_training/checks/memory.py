@@ -400,8 +400,10 @@ def _accumulation(run: Run) -> Judgement:
         return on(setting)
     if run.value("megatron") is True or text(run, "algorithm") in _SAMPLING:
         return off(Text("批大小由全局批或采样数决定", "the global batch or the samples decide"))
-    if run.value("packing") is True or run.value("padding_free") is True:
+    if run.value("packing") is True:
         return off(Text("打包后的样本已足够长", "packed samples fill the batch already"))
+    if run.value("padding_free") is True:
+        return off(Text("可选：批中没有填充", "optional: the batch holds no padding"))
     micro, count = number(run, "micro_batch_size"), ranks(run)
     if count == 1 and (run.hardware.gpus or 1) > 1:
         return off(Text("先每卡启动一个进程（见 GPU101）", "first start a process a GPU (GPU101)"))

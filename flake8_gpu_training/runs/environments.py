@@ -46,6 +46,8 @@ _SHARED = frozenset(
 # Commands that install stand with other scripts.
 _SCRIPTS = _SHARED | {"scripts", "script", "shell", "bash", "bin", "tools"}
 
+# Programs that start a run, where a script that installs starts it too.
+_STARTERS = frozenset({"swift", "megatron", "llamafactory-cli", "torchrun", "deepspeed"})
 
 _OWN_NAME = re.compile(r'(?m)^\[project\]\s*\nname\s*=\s*"([\w.-]+)"')
 
@@ -172,11 +174,16 @@ class Environments:
         from flake8_gpu_training.sources.requirements import requirements_from_command
 
         found: dict[str, list[Requirement]] = {}
+        starting: set[str] = set()
         for command in commands:
+            if command.name in _STARTERS and command.location.path.endswith(".sh"):
+                starting.add(command.location.path)
             for item in requirements_from_command(command):
                 found.setdefault(command.location.path, []).append(item)
         for path, items in found.items():
-            yield Source(path, INSTALLED, tuple(items), self._homes(path, _SCRIPTS))
+            # What a script installs for the run that it starts is not for those beside it.
+            homes = frozenset() if path in starting else self._homes(path, _SCRIPTS)
+            yield Source(path, INSTALLED, tuple(items), homes)
 
     def _images(self) -> Iterator[Source]:
         found: dict[str, list[Requirement]] = {}
