@@ -547,3 +547,12 @@ def test_ligers_loss_is_not_promised_where_labels_are_taken_out(tmp_path: Path) 
     assert found["split"].impact is not None
     assert found["split"].impact.memory is None
     assert "its cross entropy takes no effect" in str(found["split"])
+
+
+def test_liger_is_not_advised_where_rays_driver_may_refuse_it(tmp_path: Path) -> None:
+    case = Case("liger-kernel", Status.RECOMMENDED, {**FULL, "deepspeed": "zero3"}, EIGHT)
+    rays = replace(case, settings={**case.settings, "use_ray": True})
+    found = {}
+    for name, one in (("plain", case), ("ray", rays)):
+        found[name] = items_of(audited(tmp_path / name, by_flags(one)))["liger-kernel"].status
+    assert found == {"plain": Status.RECOMMENDED, "ray": Status.UNKNOWN}

@@ -323,6 +323,10 @@ _WITHOUT_LOSS = Text(
 _KTRANSFORMERS = Text("KTransformers 自带算子", "KTransformers has its own kernels")
 
 
+_DRIVER_OF_RAY = Text(
+    "Ray 的 driver 若可见多张 GPU，启用 Liger 会在启动时报错",
+    "Ray's driver refuses Liger at start where it sees several GPUs",
+)
 _KERNELS_AND_LOSS = (
     "fuses RMSNorm, RoPE, SwiGLU and the cross entropy, whose logits are then "
     "never stored (pip install liger-kernel)"
@@ -364,6 +368,8 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
         return off(Text("不预测 token，融合损失无益", "no tokens are predicted: little to fuse"))
     if run.framework == "hf_trainer" and _builds_own_model(run):
         return cannot_tell(_OWN_MODEL)
+    if run.framework == "swift" and is_on(parameter(run, "use_ray", default=False)):
+        return cannot_tell(_DRIVER_OF_RAY)  # is_mp in trainers/arguments.py: the driver asks too
     if spreads_layers(run):
         return cannot_apply(Text("Liger 不兼容 device_map", "Liger does not go with device_map"))
     if not is_cuda(run):
