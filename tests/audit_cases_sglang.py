@@ -211,6 +211,13 @@ def _compute() -> Iterator[Case]:
     yield from of(graphs, NA, {"tp_size": 8}, model=LATENT, pin="0.5.15")
     yield from of(graphs, ADVISED, {"disable_prefill_cuda_graph": True}, "prefill_cuda_graph")
     yield from of(graphs, OFF, {"cuda_graph_backend_prefill": "disabled"}, "disabled")
+    for device in ("npu", "xpu", "cpu"):
+        elsewhere = flags({"device": device}, gpus="")
+        yield Case(graphs, NA, "flags", elsewhere)
+    asked = {"device": "npu", "cuda_graph_backend_prefill": "tc_piecewise"}
+    yield Case(graphs, ON, "flags", flags(asked, gpus=""), "tc_piecewise")
+    left = {"device": "npu", "disable_prefill_cuda_graph": True}
+    yield Case(graphs, OFF, "flags", flags(left, gpus=""), "prefill_cuda_graph")
     ahead = "overlap-schedule"
     yield from of(ahead, ON, {}, "disable_overlap_schedule=False")
     yield from of(ahead, ON, {}, "SGLang 0.4.3", pin="0.4.3")
@@ -271,6 +278,14 @@ def _compute() -> Iterator[Case]:
     )
     yield from of(deep, NA, {})
     yield from of(deep, NA, {}, model=QWEN_FP8, gpus="gres=gpu:l40s:1")
+    hopper, any_gpu = (
+        {"tp_size": 8, "attention_backend": "fa3"},
+        {"gpus": "nodes=1", "fronts": "flags yaml"},
+    )
+    yield from of(deep, ON, hopper, "JIT_DEEPGEMM=1", model=LATENT, **any_gpu)
+    yield from of(products, ON, hopper, "DeepSeek-V3", model=LATENT, **any_gpu)
+    yield from of(deep, Status.UNKNOWN, hopper, model=QWEN_FP8, **any_gpu)
+    yield from of(deep, Status.UNKNOWN, {"tp_size": 8}, model=LATENT, **any_gpu)
 
 
 def _cache() -> Iterator[Case]:
@@ -634,6 +649,10 @@ def _attention() -> Iterator[Case]:
     yield from of(heads, ON, {"attention_backend": "triton"}, "triton", gpus=A100)
     yield from of(heads, ADVISED, {"attention_backend": "torch_native"}, "torch_native")
     yield from of(heads, NA, {"tp_size": 8}, model=LATENT)
+    untold = {"attention_backend": "ascend"}
+    yield from of(heads, Status.UNKNOWN, untold, model="$MODEL", fronts="flags")
+    yield from of(latent, Status.UNKNOWN, untold, model="$MODEL", fronts="flags")
+    yield from of(heads, ON, untold, "ascend", fronts="flags")
     yield from of(latent, ON, {"tp_size": 8}, "attention_backend=fa3", model=LATENT)
     flashmla = {"tp_size": 8, "attention_backend": "flashmla"}
     yield from of(latent, ON, flashmla, "flashmla", model=LATENT)

@@ -16,7 +16,7 @@ from flake8_gpu_training.checks._engine import (
     lacks,
 )
 from flake8_gpu_training.checks._judging import cannot_tell, on
-from flake8_gpu_training.checks._scale import architecture
+from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks.base import Evidence, Example, Judgement, Status
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode
@@ -252,6 +252,27 @@ def chosen_backend(engine: Engine) -> Optional[str]:
     return None if engine.is_open else default_backend(engine)
 
 
+def generation_of(engine: Engine) -> Optional[str]:
+    """The generation of the GPU, also by what the attention that is asked for runs on.
+
+    FlashAttention-3 with latent attention takes compute capability 9 (SGLang 0.4.10 to 0.5.23,
+    srt/layers/attention/attention_registry.py), else 8 or 9.
+    """
+    told = architecture(engine.run)
+    if told is not None or engine.run.hardware.gpu is not None or is_foreign(engine.run):
+        return told
+    asked = asked_backend(engine)
+    if asked is None or asked.value != "fa3" or is_sparse(engine) is not False:
+        return None
+    return "Hopper" if is_latent(engine) else None
+
+
+def multiplies_fp8(engine: Engine) -> Optional[bool]:
+    """Whether the GPU's tensor cores take FP8; None when the GPU is not known."""
+    has = has_fp8(engine.run)
+    return True if has is None and generation_of(engine) == "Hopper" else has
+
+
 _AMD_GPU = re.compile(r"(?i)mi\d")
 _AMD_SCRIPT = re.compile(r"(?i)(?:^|[/_-])(?:rocm|amd)(?=[/_.-]|$)")
 
@@ -284,7 +305,7 @@ def default_backend(engine: Engine) -> Optional[str]:
     """What SGLang takes by itself; None where the GPU or the model leaves it open."""
     if is_for_npus(engine):
         return "ascend"
-    generation, latent = architecture(engine.run), is_latent(engine)
+    generation, latent = generation_of(engine), is_latent(engine)
     if generation is None or latent is None or is_sparse(engine) or is_hybrid(engine):
         return None
     if generation == "Hopper" and engine.version >= FA3_DEFAULT:

@@ -18,7 +18,6 @@ from flake8_gpu_training.checks._engine import (
     propose_without,
 )
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, excluding, off, on
-from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
     DECODES_NOT,
     DOCS,
@@ -29,10 +28,12 @@ from flake8_gpu_training.checks._sglang import (
     default_backend,
     defaulted,
     dispatches,
+    generation_of,
     is_for_npus,
     is_latent,
     is_mixture,
     is_sparse,
+    multiplies_fp8,
     number_of,
     only_embeds,
     samples,
@@ -183,7 +184,7 @@ def _quantization(engine: Engine) -> Judgement:
 
 def _advised(engine: Engine) -> Judgement:
     """The format that is best for the GPU: where that is not known, in words alone."""
-    has, current = has_fp8(engine.run), Text("权重为 16 位", "the weights are in 16 bits")
+    has, current = multiplies_fp8(engine), Text("权重为 16 位", "the weights are in 16 bits")
     if has:
         return propose(
             engine,
@@ -199,7 +200,7 @@ def _advised(engine: Engine) -> Judgement:
             "on Ada, Hopper or newer quantize to FP8 on loading; compare the answers",
         )
         return Judgement(Status.RECOMMENDED, "fp8", current=current, action=action, is_likely=True)
-    if architecture(engine.run) != "Ampere":
+    if generation_of(engine) != "Ampere":
         return off(Text("可选：量化的权重", "optional: quantized weights"))
     action = Text(
         "换用该模型的 AWQ 或 GPTQ 检查点，先比较精度",
@@ -270,7 +271,9 @@ def backend(engine: Engine) -> Judgement:
     if not asked.known:
         return cannot_tell(asked)
     if asked.value not in _SLOW:
-        return on(asked)
+        return (
+            cannot_tell(Text("模型未知", "the model is not known")) if latent is None else on(asked)
+        )
     return propose_without(
         engine,
         asked,
@@ -325,7 +328,7 @@ def _chosen(engine: Engine) -> Judgement:
 
 def third_generation(engine: Engine) -> Judgement:
     """FlashAttention-3, on Hopper."""
-    generation = architecture(engine.run)
+    generation = generation_of(engine)
     asked = asked_backend(engine)
     chosen = chosen_backend(engine)
     if chosen == "fa3":

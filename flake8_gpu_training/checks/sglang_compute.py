@@ -27,7 +27,6 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
-from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._sglang import (
     BREAKABLE,
     DECODES_NOT,
@@ -40,12 +39,14 @@ from flake8_gpu_training.checks._sglang import (
     defaulted,
     dispatches,
     examples,
+    generation_of,
     is_for_npus,
     is_hybrid,
     is_latent,
     is_mixture,
     is_on,
     keeps_ahead,
+    multiplies_fp8,
     number_of,
     only_embeds,
     option,
@@ -103,16 +104,36 @@ def _prefill_graphs(engine: Engine) -> Judgement:
         return cannot_apply(
             Text(f"与{name}不兼容，SGLang 自动关闭", f"SGLang leaves it out with {said}")
         )
+    if engine.version >= BREAKABLE and is_foreign(engine.run):
+        return _elsewhere(engine)
     if engine.version >= BREAKABLE:
         return defaulted(engine, "cuda_graph_backend_prefill=breakable")
     return defaulted(engine, "disable_piecewise_cuda_graph=False")
+
+
+def _elsewhere(engine: Engine) -> Judgement:
+    """Off by default but on CUDA (cuda_graph_config.py); releases before leave it to the device."""
+    if engine.version >= _ON_CUDA_ALONE:
+        return cannot_apply(
+            Text(
+                "SGLang 仅在 NVIDIA GPU 上默认启用",
+                "SGLang captures prefill on NVIDIA's GPUs alone",
+            )
+        )
+    return cannot_tell(
+        Text("该设备上是否捕获预填充未知", "whether the device captures prefill is not known")
+    )
+
+
+_ON_CUDA_ALONE = (0, 5, 23)
 
 
 def _again(engine: Engine, name: str) -> Judgement:
     switch = engine.written(name)
     assert switch is not None
     unknown = engine.parameter(name) is None  # another check says what became of it
-    if name == "disable_cuda_graph" or unknown or next(_against(engine), None) is not None:
+    without = next(_against(engine), None) is not None or is_foreign(engine.run)
+    if name == "disable_cuda_graph" or unknown or without:
         return off(Text("CUDA Graph 被关闭", "CUDA graphs are switched off"), switch)
     return propose_without(
         engine,
@@ -341,7 +362,7 @@ def _fp8(engine: Engine) -> Judgement:
         return cannot_tell(Text("模型的权重格式未知", "the format of the weights is not known"))
     if "fp8" not in found.kind:
         return cannot_apply(Text("权重不是 FP8", "the weights are not in FP8"))
-    has = has_fp8(engine.run)
+    has = multiplies_fp8(engine)
     if has is False:
         return cannot_apply(Text("该 GPU 没有 FP8 张量核", "the GPU has no FP8 tensor cores"))
     asked = option(engine, "fp8_gemm_runner_backend", "fp8_gemm_backend")
@@ -359,7 +380,7 @@ def _fp8(engine: Engine) -> Judgement:
 def _deepgemm(engine: Engine) -> Judgement:
     if engine.version < (0, 4, 6):
         return lacks(engine)
-    generation = architecture(engine.run)
+    generation = generation_of(engine)
     blocks = is_in_blocks(engine)
     if blocks is False:
         return cannot_apply(Text("权重不是分块 FP8", "the weights are not FP8 in blocks"))

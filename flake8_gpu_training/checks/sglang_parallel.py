@@ -18,7 +18,6 @@ from flake8_gpu_training.checks._engine import (
 )
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
-from flake8_gpu_training.checks._scale import architecture
 from flake8_gpu_training.checks._sglang import (
     DOCS,
     LARGE_EP,
@@ -28,6 +27,7 @@ from flake8_gpu_training.checks._sglang import (
     defaulted,
     dispatches,
     examples,
+    generation_of,
     is_for_amd,
     is_latent,
     is_mixture,
@@ -247,7 +247,7 @@ _SYMMETRIC = "enable_symm_mem"
 def _without(engine: Engine, *names: str) -> Optional[Judgement]:
     if is_lacking(engine, *names):
         return lacks(engine)
-    size, generation = ranks(engine), architecture(engine.run)
+    size, generation = ranks(engine), generation_of(engine)
     if size == 1:
         return cannot_apply(UNSPREAD)
     if is_foreign(engine.run) and not (_SYMMETRIC in names and is_for_amd(engine)):
