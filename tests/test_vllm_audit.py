@@ -243,6 +243,30 @@ def test_openrlhf_hands_on_what_it_has_parameters_for(
     assert said in found.current.en
 
 
+_UNHANDED = (
+    *("kv-offload", "kv-cache-dtype", "fp8-attention", "eagle", "draft-model", "ngram"),
+    *("partial-prefills", "pipeline-parallel", "data-parallel", "dp-tp-mix"),
+)
+
+
+@pytest.mark.parametrize("pins", ["trl==1.16.0\nvllm==0.19.1\n", "vllm==0.19.1\n"])
+@pytest.mark.parametrize("item", _UNHANDED)
+def test_a_colocated_trl_lists_what_it_hands_on(tmp_path: Path, item: str, pins: str) -> None:
+    script = TRAINED["train.sh"].replace("a100-80g", "h100")
+    files = {**TRAINED, "train.sh": script, "requirements.txt": pins}
+    found, _ = judged(tmp_path, Case(item, NA, "trl", files))
+    assert found.status is NA
+    assert "TRL has no parameter to hand" in found.current.en
+
+
+@pytest.mark.parametrize("item", ["max-num-seqs", "gpu-memory-utilization"])
+def test_what_trl_lists_is_handed_on(tmp_path: Path, item: str) -> None:
+    files = {**TRAINED, "requirements.txt": "vllm==0.19.1\n"}
+    found, _ = judged(tmp_path, Case(item, ON, "trl", files))
+    assert "no parameter to hand" not in found.current.en
+    assert found.status is not NA
+
+
 @pytest.mark.parametrize(("limit", "status"), [("0", OFF), ("4", ON)])
 def test_no_images_a_prompt_is_no_limit_of_openrlhf(
     tmp_path: Path, limit: str, status: Status

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
@@ -58,6 +60,16 @@ _COMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"deepseek-(?:v3|r1)(?!.*(?:distill|qwen|llama|bf16))|kimi-k2(?!.*bf16)", "fp8"),
     )
 )
+_WIDENED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "fp8": ("Ampere",),
+        "nvfp4": ("Ampere", "Ada", "Hopper"),
+        "fp4": ("Ampere", "Ada", "Hopper"),
+    }
+)
+"""GPUs on which Marlin comes before all other kernels that take the format."""
+_WIDENS = (0, 10)
+"""The first minor release read in which it does (vLLM 0.10.2, 0.19.1 and 0.33)."""
 _UNFORCED = (0, 24)
 """The first release read that takes ``awq`` and ``gptq`` for whichever kernel is best."""
 
@@ -196,6 +208,9 @@ def _marlin(engine: Engine) -> Judgement:
     if not found.known:
         return cannot_tell(found)
     told = str(found.value).lower()
+    form = _float_form(told)
+    if form:
+        return _marlin_of_floats(engine, found, form)
     if _kind(told) not in ("awq", "gptq"):
         return cannot_apply(Text("非 AWQ、GPTQ 权重", "the weights are in neither AWQ nor GPTQ"))
     if architecture(engine.run) in _OLD:
@@ -213,6 +228,33 @@ def _marlin(engine: Engine) -> Judgement:
         ),
         Text(f"去掉该参数，或改为 {told}_marlin", f"drop it, or give {told}_marlin"),
         {"quantization": f"{told}_marlin"},
+    )
+
+
+def _float_form(told: str) -> str:
+    """The format of floats narrower than 16 bits that weights are in; "" for integers."""
+    if _kind(told) == "fp8":
+        return "mxfp8" if "mxfp8" in told else "fp8"
+    narrow = re.search(r"mxfp4|nvfp4|fp4", told) if _kind(told) == "other" else None
+    return narrow[0] if narrow is not None else ""
+
+
+def _marlin_of_floats(engine: Engine, found: Setting, form: str) -> Judgement:
+    """Marlin widens what the GPU's tensor cores cannot multiply; which those are, it tells."""
+    generation = architecture(engine.run)
+    if generation in ("Volta", "Pascal"):
+        return cannot_apply(Text("Marlin 需要 Turing 及更新", "Marlin needs Turing or newer"))
+    if generation == "Blackwell" or (form == "fp8" and generation == "Hopper"):
+        return cannot_apply(
+            Text(f"该 GPU 原生计算 {form.upper()}", f"the GPU multiplies {form.upper()} itself")
+        )
+    if generation in _WIDENED.get(form, ()) and engine.version >= _WIDENS:
+        return on(found)
+    return cannot_tell(
+        Text(
+            f"{form.upper()} 权重是否用 Marlin 取决于 GPU 与版本",
+            f"whether Marlin runs {form.upper()} weights depends on the GPU and the release",
+        )
     )
 
 

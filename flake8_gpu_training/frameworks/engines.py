@@ -268,8 +268,10 @@ class Engine:
         """Whether a host has a way to give the engine one of the parameters."""
         if self.host is None or self.call is not None or self.host.containers:
             return True
-        if self.host.id.startswith("trl") and at_hand(self.run, "trl") is None:
-            return True
+        if self.host.id == "trl-serve":  # from 1.16 on it hands unknown flags to `vllm serve`
+            found = at_hand(self.run, "trl")
+            if found is None or parsed(found.version) >= (1, 16):
+                return True
         return any(self.host.takes(self.run, self.host.written(name)) for name in names)
 
     def entry(self, name: str, *keys: str) -> Optional[Setting]:
