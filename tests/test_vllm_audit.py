@@ -267,6 +267,26 @@ def test_what_trl_lists_is_handed_on(tmp_path: Path, item: str) -> None:
     assert found.status is not NA
 
 
+@pytest.mark.parametrize("item", ["yaml-config", "api-server-count", "disaggregated-prefill"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("swift rollout --model Qwen/Qwen3-4B", "ms-swift answers with a server of its own"),
+        (
+            "swift rlhf --rlhf_type grpo --model Qwen/Qwen3-4B --use_vllm true "
+            "--vllm_mode colocate --dataset d.jsonl",
+            "serves no requests over HTTP",
+        ),
+    ],
+)
+def test_a_server_of_the_host_is_called_one(
+    tmp_path: Path, item: str, command: str, said: str
+) -> None:
+    found, _ = judged(tmp_path, Case(item, NA, "flags", {"serve.sh": f"{command}\n"}))
+    assert found.status is NA
+    assert said in found.current.en
+
+
 @pytest.mark.parametrize(("limit", "status"), [("0", OFF), ("4", ON)])
 def test_no_images_a_prompt_is_no_limit_of_openrlhf(
     tmp_path: Path, limit: str, status: Status

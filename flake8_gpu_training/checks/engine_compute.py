@@ -25,6 +25,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._scale import architecture
 from flake8_gpu_training.checks._vllm import (
     LEVELS,
     OPTIMIZATION,
@@ -45,6 +46,8 @@ from flake8_gpu_training.language import Text
 _GRAPHS = "https://docs.vllm.ai/en/latest/design/cuda_graphs.html"
 _LEVELS = "vLLM 0.33 docs/design/optimization_levels.md"
 _MEASURED = "https://github.com/vllm-project/vllm-omni/issues/7960"
+_V1_LESS = ("Volta", "Turing", "Pascal")
+"""GPUs on which vLLM 0.8 and 0.9 fall back to V0 (engine/arg_utils.py)."""
 _FASTEST = 2
 """The level that captures whole CUDA graphs and fuses all it can; level 3 equals it so far."""
 
@@ -171,6 +174,8 @@ def _generation(engine: Engine) -> Judgement:
                 "this release starts V0; from 0.8 on V1 is the default",
             )
         )
+    if architecture(engine.run) in _V1_LESS:
+        return off(Text("V1 不用于 Ampere 之前的 GPU", "V1 is not for GPUs before Ampere"), asked)
     return advise(
         engine.run,
         "the older engine schedules on the CPU between steps and caches no prefixes",

@@ -32,12 +32,23 @@ _NO_SERVER = Text("非在线服务", "it serves no requests over HTTP")
 _UNREAD = Text("并非所有参数都已读到", "not all settings could be read")
 
 
+def _serverless(engine: Engine) -> Text:
+    """Why what belongs to vLLM's own server has no place: a host's server is another program."""
+    if engine.host is None or engine.mode is not Mode.RLHF_SERVER or engine.call is not None:
+        return _NO_SERVER
+    title = engine.host.title
+    return Text(
+        f"{title} 用自己的服务程序，不是 `vllm serve`",
+        f"{title} answers with a server of its own, not with `vllm serve`",
+    )
+
+
 # --- GPU914: API servers ---
 
 
 def _servers(engine: Engine) -> Judgement:
     if not engine.is_server:
-        return cannot_apply(_NO_SERVER)
+        return cannot_apply(_serverless(engine))
     setting = engine.written("api_server_count")
     if setting is not None:
         if not setting.known:
@@ -84,7 +95,7 @@ def _disaggregated(engine: Engine) -> Judgement:
     if whole is not None:
         return cannot_tell(whole)
     if not engine.is_server or engine.mode is Mode.ROUTER:
-        return cannot_apply(_NO_SERVER)
+        return cannot_apply(_serverless(engine))
     if engine.is_open:
         return cannot_tell(_UNREAD)
     if engine.parameter("kv_transfer_config") is None:
@@ -102,7 +113,7 @@ def _disaggregated(engine: Engine) -> Judgement:
 
 def _file(engine: Engine) -> Judgement:
     if not engine.is_server or engine.run.command is None:
-        return cannot_apply(_NO_SERVER)
+        return cannot_apply(_serverless(engine))
     setting = engine.written("config")
     if setting is not None:
         return on(setting) if setting.known else cannot_tell(setting)
