@@ -56,9 +56,28 @@ def test_completions_that_vllm_samples_are_not_called_none(
     assert found.current.en.startswith("vLLM generates the completions")
     assert word in found.current.en
     own = _GRPO.format(model=QWEN, more="")
-    assert item_of(tmp_path / "b", item, {"train.py": own}).status is OFF
+    never = item == "compiled-forward"
+    assert item_of(tmp_path / "b", item, {"train.py": own}).status is (NA if never else OFF)
     plain = item_of(tmp_path / "c", item, dict(constructor({"bf16": True})))
     assert (plain.status, plain.current.en) == (NA, "the run generates nothing")
+
+
+def test_trl_compiles_no_generation_and_pages_the_cache_of_batches(tmp_path: Path) -> None:
+    static = ', generation_kwargs={"cache_implementation": "static"}'
+    files = {"train.py": _GRPO.format(model=QWEN, more=static)}
+    found = item_of(tmp_path / "a", "compiled-forward", files)
+    assert (found.status, "disable_compile=True" in found.current.en) == (NA, True)
+    assert item_of(tmp_path / "b", "static-kv-cache", files).status is ON
+    old = {"train.py": _GRPO.format(model=QWEN, more=""), "requirements.txt": "trl==0.18.2\n"}
+    assert item_of(tmp_path / "c", "compiled-forward", old).status is OFF
+    for value, item, status in (
+        (True, "static-kv-cache", NA),
+        (True, "compiled-forward", NA),
+        (False, "static-kv-cache", OFF),
+    ):
+        more = f", use_transformers_continuous_batching={value}"
+        batched = {"train.py": _GRPO.format(model=QWEN, more=more)}
+        assert item_of(tmp_path / f"{item}{value}", item, batched).status is status
 
 
 @pytest.mark.parametrize(

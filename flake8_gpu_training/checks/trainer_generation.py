@@ -17,6 +17,7 @@ from flake8_gpu_training.checks._settings import SAMPLING, algorithm
 from flake8_gpu_training.checks._trainer import item, of_trainer
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority, Status
 from flake8_gpu_training.facts import Call, Setting, known
+from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.reading import find, is_off, is_true
 from flake8_gpu_training.language import Text
@@ -101,6 +102,26 @@ def _first(run: Run, name: str) -> Optional[Setting]:
     return next((s for s in _options(run, name) if not known(s.value) or not is_off(s.value)), None)
 
 
+# trl 0.24.0, 1.0.0 and 1.16.0, trainer/grpo_trainer.py and rloo_trainer.py: disable_compile=True,
+# given to generate at first and to its configuration since; 0.18.0 has no such argument.
+_NEVER_COMPILES = (0, 24)
+_PAGED = ("use_transformers_continuous_batching", "use_transformers_paged")
+_IN_BATCHES = Text(
+    "补全由 generate_batch 连续批处理生成，KV 缓存由其自行分页管理",
+    "generate_batch samples the completions by continuous batching, with a paged KV cache of its "
+    "own",
+)
+
+
+def _samples_itself(run: Run) -> bool:
+    """Whether GRPOTrainer or RLOOTrainer alone generates, and nothing of the program's own."""
+    return algorithm(run) in ("grpo", "rloo") and next(_generating(run), None) is None
+
+
+def _samples_in_batches(run: Run) -> bool:
+    return _samples_itself(run) and any(is_true(find(run, name)) for name in _PAGED)
+
+
 # --- GPU920: the cache ----------------------------------------------------------------------
 
 # Values of cache_implementation, and classes of caches (cache_utils.py).
@@ -134,6 +155,8 @@ _BY_CLASS = (
     )
 )
 def _cache(run: Run) -> Judgement:
+    if _samples_in_batches(run):
+        return cannot_apply(_IN_BATCHES)
     setting = _first(run, "cache_implementation")
     if setting is not None:
         if not known(setting.value):
@@ -191,6 +214,15 @@ def _speculation(run: Run) -> Judgement:
     )
 )
 def _compiled(run: Run) -> Judgement:
+    if _samples_in_batches(run):
+        return cannot_apply(_IN_BATCHES)
+    if _samples_itself(run) and version_at_hand(run, "trl") >= _NEVER_COMPILES:
+        return cannot_apply(
+            Text(
+                "TRL 生成补全时固定 disable_compile=True",
+                "TRL generates the completions with disable_compile=True",
+            )
+        )
     setting = _first(run, "compile_config")
     if setting is not None:
         return on(setting)
