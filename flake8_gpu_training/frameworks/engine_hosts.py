@@ -138,6 +138,18 @@ def _openrlhf(prefix: str, switches: str, model: str, length: str, **parts: Any)
     )
 
 
+# What TRL hands to an engine in its own process, whichever trainer samples.
+_OF_TRL: Mapping[str, Any] = MappingProxyType(
+    {
+        "tensor_parallel_size": 1,
+        "max_num_seqs": _COMPUTED,
+        "max_num_batched_tokens": 4096,
+        "enable_sleep_mode": False,
+        "distributed_executor_backend": "external_launcher",
+        "quantization": _COMPUTED,
+    }
+)
+
 VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
     {
         "trl": _host(
@@ -146,16 +158,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             {"max_model_len": "vllm_max_model_length", "model": "model_name_or_path"},
             prefix="vllm_",
             defaults=MappingProxyType(
-                {
-                    "gpu_memory_utilization": 0.3,
-                    "tensor_parallel_size": 1,
-                    "max_model_len": None,
-                    "max_num_seqs": _COMPUTED,
-                    "max_num_batched_tokens": 4096,
-                    "enable_sleep_mode": False,
-                    "distributed_executor_backend": "external_launcher",
-                    "quantization": _COMPUTED,
-                }
+                {"gpu_memory_utilization": 0.3, "max_model_len": None, **_OF_TRL}
             ),
             source="trl 1.16, generation/vllm_generation.py",
             takes=_known_to("trl", "GRPOConfig"),
@@ -165,17 +168,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             "TRL",
             {"model": "model_name_or_path"},
             prefix="vllm_",
-            defaults=MappingProxyType(
-                {
-                    "gpu_memory_utilization": 0.55,
-                    "tensor_parallel_size": 1,
-                    "max_num_seqs": _COMPUTED,
-                    "max_num_batched_tokens": 4096,
-                    "enable_sleep_mode": False,
-                    "distributed_executor_backend": "external_launcher",
-                    "quantization": _COMPUTED,
-                }
-            ),
+            defaults=MappingProxyType({"gpu_memory_utilization": 0.55, **_OF_TRL}),
             sums=MappingProxyType({"max_model_len": {"max_length": 512, "max_new_tokens": 64}}),
             source="trl 0.24 and 1.16, online_dpo_config.py and online_dpo_trainer.py",
             takes=_known_to("trl", "OnlineDPOConfig"),
@@ -185,17 +178,7 @@ VLLM_HOSTS: Mapping[str, Host] = MappingProxyType(
             "TRL",
             {"max_model_len": "vllm_max_model_length", "model": "model_name_or_path"},
             prefix="vllm_",
-            defaults=MappingProxyType(
-                {
-                    "gpu_memory_utilization": 0.9,
-                    "tensor_parallel_size": 1,
-                    "max_num_seqs": _COMPUTED,
-                    "max_num_batched_tokens": 4096,
-                    "enable_sleep_mode": False,
-                    "distributed_executor_backend": "external_launcher",
-                    "quantization": _COMPUTED,
-                }
-            ),
+            defaults=MappingProxyType({"gpu_memory_utilization": 0.9, **_OF_TRL}),
             sums=MappingProxyType({"max_model_len": {"max_length": 1024}}),
             source="trl 1.16, gold_config.py and gold_trainer.py",
             takes=_known_to("trl", "GOLDConfig"),
