@@ -329,7 +329,7 @@ def _parallel() -> Iterator[Case]:
     attention = "dp-attention"
     yield from of(attention, ON, SPREAD, "attn_dp_size", model=LATENT)
     older = {"tp_size": 8, "dp_size": 8, "enable_dp_attention": True}
-    yield from of(attention, ON, older, "dp_attention", model=LATENT, pin="0.5.10")
+    yield from of(attention, ON, older, "dp_size=8", model=LATENT, pin="0.5.10")
     yield from of(
         attention, ADVISED, {"tp_size": 8}, "", "dp", model=LATENT, fronts="flags yaml python"
     )

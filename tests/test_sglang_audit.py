@@ -275,3 +275,60 @@ def test_a_server_that_a_helper_starts_takes_all_lines_of_its_text(tmp_path: Pat
     assert item.status is Status.ENABLED
     (tmp_path / "b").mkdir()
     assert runs_of(tmp_path / "b", {"a.py": HELPED.format(call="start(text)")}) == ()
+
+
+_PROGRAM = """\
+from sglang.utils import launch_server_cmd, wait_for_server
+
+MODEL_PATH = "deepseek-ai/DeepSeek-V3"
+
+
+def main():
+    process, port = launch_server_cmd(
+        f"python -m sglang.launch_server --model-path {MODEL_PATH} --tp 8 --host 0.0.0.0"
+    )
+    wait_for_server(f"http://localhost:{port}", process=process)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_server_that_a_function_starts_is_a_run(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, {"examples/serve.py": _PROGRAM})
+    assert run.model.name == "deepseek-ai/DeepSeek-V3"
+    assert items_of(score(AUDIT, judge(run, all_checks())))["tensor-parallel"].status is ON
+
+
+_BRANCHED = """\
+set -e
+HOME_OF_RUNS=${{HOME_OF_RUNS:-"${{HOME}}/verl"}}
+MODEL_PATH=${{MODEL_PATH:-"${{HOME_OF_RUNS}}/models/Qwen3.5-35B-A3B"}}
+ROLLOUT=(
+    actor_rollout_ref.rollout.name=sglang
+    actor_rollout_ref.rollout.tensor_model_parallel_size=4
+)
+case "${{DEVICE}}" in
+    gpu) ;;
+    npu) ROLLOUT+=({added}) ;;
+esac
+python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=${{MODEL_PATH}} "${{ROLLOUT[@]}}"
+"""
+_OF_ROLLOUT = "+actor_rollout_ref.rollout.engine_kwargs"
+
+
+@pytest.mark.parametrize(
+    ("added", "cache", "overlap"),
+    [
+        (f"{_OF_ROLLOUT}.vllm.mm_processor_cache_gb=0", ON, NA),
+        (f"{_OF_ROLLOUT}.sglang.disable_radix_cache=True", Status.UNKNOWN, NA),
+        ("$MORE", Status.UNKNOWN, Status.UNKNOWN),
+    ],
+)
+def test_what_a_branch_adds_to_an_array_concerns_its_own_key_alone(
+    added: str, cache: Status, overlap: Status, tmp_path: Path
+) -> None:
+    items = items_of(audited(tmp_path, {"run.sh": _BRANCHED.format(added=added)}))
+    assert items["radix-cache"].status is cache
+    assert items["single-batch-overlap"].status is overlap

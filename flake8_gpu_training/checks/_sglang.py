@@ -200,7 +200,9 @@ def attention_ranks(engine: Engine) -> Setting:
         return newer
     asked = engine.option("enable_dp_attention")
     if asked.known and is_set(asked):
-        return replace(asked, value=engine.option("dp_size").value)
+        size = engine.option("dp_size").value
+        note = f"{asked.name}, dp_size={size}" if known(size) else ""
+        return replace(asked, value=size, note=note)
     return replace(asked, value=1) if asked.known else asked
 
 

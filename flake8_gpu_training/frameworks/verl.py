@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.facts import Setting, Unknown, Word, known
 from flake8_gpu_training.frameworks.base import Spelling
 from flake8_gpu_training.frameworks.reading import (
     find,
@@ -235,9 +235,27 @@ def may_tell_engine(run: Run) -> bool:
 def _may_override(run: Run) -> bool:
     words = run.command.words if run.command is not None else ()
     return any(
-        not known(word.value) and "=" not in word.text and not _ARGUMENTS.fullmatch(word.text)
+        not known(word.value)
+        and "=" not in word.text
+        and not _ARGUMENTS.fullmatch(word.text)
+        and not _is_read(run, word)
         for word in words
     )
+
+
+def _is_read(run: Run, word: Word) -> bool:
+    """Whether all that branches put into an array are overrides that the settings hold."""
+    choices = word.value.candidates if isinstance(word.value, Unknown) else ()
+    pairs = [pair for choice in choices for pair in str(choice).split()]
+    return bool(pairs) and all(
+        _PAIR.match(pair) is not None
+        and "$" not in pair
+        and pair.partition("=")[0].lstrip("+") in run.settings
+        for pair in pairs
+    )
+
+
+_PAIR = re.compile(r"\+{0,2}[A-Za-z_][\w.]*=")
 
 
 _STOCK = frozenset(

@@ -82,6 +82,7 @@ CALLS = frozenset(
     enable_xformers_memory_efficient_attention enable_model_cpu_offload enable_vae_slicing
     enable_vae_tiling enable_tiling enable_slicing set_attention_backend add_argument
     add_mutually_exclusive_group add_argument_group add_parser add_subparsers set_defaults
+    launch_server_cmd execute_shell_command
     parse_args parse_known_args parse_args_into_dataclasses parse_json_file parse_yaml_file
     H4ArgumentParser option argument getenv Popen execv execve execvp execvpe execl execlp
     check_call check_output spawn Process autocast GradScaler init_process_group new_group
