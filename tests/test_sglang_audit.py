@@ -323,6 +323,8 @@ _OF_ROLLOUT = "+actor_rollout_ref.rollout.engine_kwargs"
     [
         (f"{_OF_ROLLOUT}.vllm.mm_processor_cache_gb=0", ON, NA),
         (f"{_OF_ROLLOUT}.sglang.disable_radix_cache=True", Status.UNKNOWN, NA),
+        ("ray_kwargs.ray_init.runtime_env.py_executable='uv -v run python'", ON, NA),
+        ("--config-name=other", Status.UNKNOWN, Status.UNKNOWN),
         ("$MORE", Status.UNKNOWN, Status.UNKNOWN),
     ],
 )

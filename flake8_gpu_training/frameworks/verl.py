@@ -246,15 +246,19 @@ def _may_override(run: Run) -> bool:
 def _is_read(run: Run, word: Word) -> bool:
     """Whether all that branches put into an array are overrides that the settings hold."""
     choices = word.value.candidates if isinstance(word.value, Unknown) else ()
-    pairs = [pair for choice in choices for pair in str(choice).split()]
-    return bool(pairs) and all(
-        _PAIR.match(pair) is not None
-        and "$" not in pair
-        and pair.partition("=")[0].lstrip("+") in run.settings
+    lists = [pieces for choice in choices if (pieces := str(choice).split())]
+    pieces = [piece for one in lists for piece in one]
+    if not lists or any("$" in piece or _NAMES_FILE.match(piece) for piece in pieces):
+        return False
+    # what is no override continues the quoted value of the one before
+    pairs = [*(one[0] for one in lists), *filter(_PAIR.match, pieces)]
+    return all(
+        _PAIR.match(pair) is not None and pair.partition("=")[0].lstrip("+") in run.settings
         for pair in pairs
     )
 
 
+_NAMES_FILE = re.compile(r"--(?:config|experimental)|-c")
 _PAIR = re.compile(r"\+{0,2}[A-Za-z_][\w.]*=")
 
 
