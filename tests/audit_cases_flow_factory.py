@@ -395,7 +395,7 @@ CASES: tuple[Case, ...] = (
     Case("no-sync", NA, files=zero(3)),
     Case("no-sync", NA, ONE),
     Case("dataloader-tuning", PARTLY, writes="persistent_workers"),
-    Case("dataloader-tuning", NA, {"data.dataloader_num_workers": 0}),
+    Case("dataloader-tuning", OFF, {"data.dataloader_num_workers": 0}),
     Case("nccl-environment", ON, OF_TWO_NODES, TWO_NODES, "NCCL_SOCKET_IFNAME=eth0 "),
     Case("nccl-environment", ADVISED, OF_TWO_NODES, TWO_NODES),
     Case("nccl-environment", OFF),
@@ -456,7 +456,7 @@ ALWAYS_APPLIES = frozenset(
     inference-dtype gradient-checkpointing offload-samples gradient-accumulation lora
     target-modules target-components zero2-offload num-processes learning-rate adam-parameters
     gradient-clipping sample-group-size lr-scheduler-gap epochs dataloader-workers
-    sampler-strategy reward-batch-size ema-decay dynamics-type lr-scheduler
+    sampler-strategy reward-batch-size ema-decay dynamics-type lr-scheduler dataloader-tuning
     """.split()  # noqa: SIM905
 )
 NEVER_ON = {"sage": "its kernels have no backward pass"}

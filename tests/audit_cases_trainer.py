@@ -224,8 +224,10 @@ def _memory() -> Iterator[Case]:
         "non-reentrant", ON, {"gradient_checkpointing": True, **kwargs}, files=OLD
     )
     yield from everywhere("non-reentrant", OFF, {"gradient_checkpointing": True}, files=OLD)
-    yield from everywhere("non-reentrant", NA, {"gradient_checkpointing": False, **long}, ("yaml",))
-    yield from everywhere("non-reentrant", NA, {"gradient_checkpointing": False}, PLAIN)
+    unsaved = {"gradient_checkpointing": False}
+    yield from everywhere("non-reentrant", OFF, {**unsaved, **long}, ("yaml",))
+    yield from everywhere("non-reentrant", OFF, unsaved, PLAIN)
+    yield from untrained("non-reentrant")
     yield from _switch("empty-cache-steps", "torch_empty_cache_steps", 4, bf16=True)
     yield from everywhere(
         "empty-cache-steps", NA, {"bf16": True}, PLAIN, files=_pinned("transformers==4.40.2")
@@ -455,7 +457,8 @@ def _compute() -> Iterator[Case]:
     yield from everywhere("compile-mode", ON, tuned, shows="max-autotune")
     yield from everywhere("compile-mode", OFF, {"torch_compile": True})
     for item in ("compile-backend", "compile-mode"):
-        yield from everywhere(item, NA, {"bf16": True})
+        yield from everywhere(item, OFF, {"bf16": True})
+        yield from untrained(item)
     yield from everywhere("liger-kernel", ON, {"use_liger_kernel": True}, shows="liger")
     yield from everywhere("liger-kernel", ADVISED, {"bf16": True}, writes="use_liger_kernel")
     yield from everywhere(
@@ -469,7 +472,15 @@ def _compute() -> Iterator[Case]:
     chosen = {"liger_kernel_config": {"rope": True}, "use_liger_kernel": True}
     yield from everywhere("liger-config", ON, chosen)
     yield from everywhere("liger-config", OFF, {"use_liger_kernel": True})
-    yield from everywhere("liger-config", NA, {"bf16": True})
+    yield from everywhere("liger-config", OFF, {"bf16": True})
+    yield from everywhere(
+        "liger-config",
+        NA,
+        {"bf16": True},
+        PLAIN,
+        model="google/vit-base-patch16-224",
+        loader="AutoModelForImageClassification",
+    )
 
 
 def _data() -> Iterator[Case]:
@@ -486,7 +497,8 @@ def _data() -> Iterator[Case]:
     yield from everywhere("persistent-workers", ON, kept, shows="persistent")
     repeated = {**workers, "num_train_epochs": 3}
     yield from everywhere("persistent-workers", ADVISED, repeated, writes="persistent_workers")
-    yield from everywhere("persistent-workers", NA, {"bf16": True})
+    yield from everywhere("persistent-workers", OFF, {"bf16": True})
+    yield from untrained("persistent-workers")
     ahead = {**workers, "dataloader_prefetch_factor": 4}
     yield from everywhere("prefetch-factor", ON, ahead, shows="prefetch_factor")
     one = {**workers, "dataloader_prefetch_factor": 1}
@@ -504,7 +516,9 @@ def _data() -> Iterator[Case]:
     named = {**sampling, "length_column_name": "tokens"}
     yield from everywhere("length-column", ON, named, shows="tokens")
     yield from everywhere("length-column", OFF, sampling)
-    yield from everywhere("length-column", NA, {"bf16": True})
+    yield from everywhere("length-column", OFF, {"bf16": True})
+    yield from everywhere("length-column", NA, {"packing": True}, ("yaml",))
+    yield Case("length-column", NA, "python", constructor({"packing": True}, sft=True))
     yield from everywhere("remove-unused-columns", ON, {"bf16": True}, shows="remove_unused")
     yield from everywhere("remove-unused-columns", OFF, {"remove_unused_columns": False})
     yield from untrained("remove-unused-columns")

@@ -114,7 +114,7 @@ CASES: tuple[Case, ...] = (
     Case("gradient-checkpointing", ADVISED, writes="--gradient_checkpointing"),
     Case("gradient-checkpointing", OFF, {"video_sample_n_frames": 1}, model=WAN_1B),
     Case("fractional-checkpointing", OFF, LINES, writes="checkpointing"),
-    Case("fractional-checkpointing", NA),
+    Case("fractional-checkpointing", OFF),
     Case("fractional-checkpointing", ON, LINES, code="apply_checkpointing(transformer3d, p=0.5)"),
     Case("gradient-accumulation", ON, {"gradient_accumulation_steps": 4}),
     Case("gradient-accumulation", OFF),
@@ -269,7 +269,7 @@ CASES: tuple[Case, ...] = (
     Case("dataloader-workers", ADVISED, {"dataloader_num_workers": 0}),
     Case("dataloader-workers", ADVISED, writes="--dataloader_num_workers=4"),
     Case("persistent-workers", ON, {"dataloader_num_workers": 8}),
-    Case("persistent-workers", NA),
+    Case("persistent-workers", OFF),
     Case("bucketing", ON, BUCKETS),
     Case("bucketing", OFF),
     Case("bucketing", OFF, {"random_hw_adapt": True, "image_sample_size": "320 640"}),
@@ -490,7 +490,7 @@ ALWAYS_APPLIES: Mapping[str, str] = {
         """
         mixed-precision-fp16 gradient-checkpointing gradient-accumulation
         low-vram zero3-cpu-offload dataloader-workers lr-scheduler warmup gradient-clipping
-        prefetch-factor
+        prefetch-factor persistent-workers fractional-checkpointing
         """.split(),  # noqa: SIM905
         "every script has it, whatever it trains",
     ),
@@ -498,7 +498,6 @@ ALWAYS_APPLIES: Mapping[str, str] = {
 NEVER_OFF: Mapping[str, str] = {
     "sparse-linear-attention": "the model has it or not",
     "fp8-inference": "it is for inference",
-    "persistent-workers": "the scripts keep all workers that they have",
     "abnormal-norm-clip": "the scripts have it on by default",
     "lora-targets": "without a name all linear layers are trained",
     "preencoded-text": "on would be another script",

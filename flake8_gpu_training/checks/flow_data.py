@@ -151,7 +151,7 @@ def _loader(run: Run) -> Judgement:
     workers = option(run, "data.dataloader_num_workers", 16)
     count = figure(run, "data.dataloader_num_workers", 16)
     if count == 0:
-        return cannot_apply(Text("没有加载进程（见 GPU501）", "no worker processes (see GPU501)"))
+        return off(Text("没有加载进程（先见 GPU501）", "no workers: they come first (GPU501)"))
     if count is None:
         return cannot_tell(workers)
     return half(

@@ -343,6 +343,10 @@ def _silent(judgement: Judgement) -> Judgement:
 
 # --- GPU503: persistent workers ---
 
+_NO_WORKERS_TO_KEEP = Text(
+    "没有加载进程可保持（先见 GPU501）", "no workers to keep: they come first (GPU501)"
+)
+
 
 @of_training(alone=True)
 def _persistent(run: Run) -> Judgement:
@@ -362,7 +366,7 @@ def _setting_persistent(run: Run) -> Judgement:
     if setting.value is True:
         return on(setting)
     if workers == 0:
-        return cannot_apply(Text("没有加载进程", "there are no worker processes"))
+        return off(_NO_WORKERS_TO_KEEP)
     single = _single_epoch(run)
     if single is not None:
         return off(single, setting)
@@ -406,7 +410,7 @@ def _loader_persistent(run: Run, loader: Loader) -> Judgement:
     if not known(kept) or not known(workers):
         return cannot_tell(Text("由程序计算", "computed by the program"))
     if workers == 0:
-        return cannot_apply(Text("没有加载进程", "there are no worker processes"))
+        return off(_NO_WORKERS_TO_KEEP)
     if not _is_iterated_per_epoch(loader):
         return cannot_tell(Text("未见 epoch 循环", "no loop over epochs is in sight"))
     return _advise_loader(

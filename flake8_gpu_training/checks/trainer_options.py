@@ -20,6 +20,7 @@ from flake8_gpu_training.checks._judging import (
     on,
     seen,
 )
+from flake8_gpu_training.checks._kernels import liger_supports
 from flake8_gpu_training.checks._programs import calls, first_call, keyword, predicts_tokens
 from flake8_gpu_training.checks._scale import architecture, compiles_for_gpu
 from flake8_gpu_training.checks._settings import is_on, may_use_flash_attention
@@ -118,7 +119,7 @@ def _non_reentrant(run: Run) -> Judgement:
     if not checkpointing.known:
         return cannot_tell(checkpointing)
     if checkpointing.value is not True:
-        return cannot_apply(Text("未启用梯度检查点", "gradient checkpointing is off"))
+        return off(Text("未启用梯度检查点", "gradient checkpointing is off"))
     if is_true(find(run, "fsdp_config.activation_checkpointing")):
         return cannot_apply(Text("由 FSDP 包装检查点", "FSDP wraps the layers itself"))
     setting = run.practice("reentrant_checkpointing")
@@ -364,7 +365,7 @@ def _compiling(run: Run) -> Optional[Judgement]:
         return None
     if not setting.known:
         return cannot_tell(setting)
-    return cannot_apply(Text("未启用 torch.compile", "torch.compile is off"))
+    return off(Text("未启用 torch.compile", "torch.compile is off"))
 
 
 def _compiled(run: Run) -> Optional[Call]:
@@ -430,6 +431,9 @@ def _compile_mode(run: Run) -> Judgement:
 # --- GPU323: which of Liger's kernels ------------------------------------------------------
 
 
+_NOT_BY_LIGER = Text("Liger 没有该模型的算子", "Liger has no kernels for this model")
+
+
 @of_trainer
 def _liger_config(run: Run) -> Judgement:
     setting = option(run, "liger_kernel_config")
@@ -441,7 +445,9 @@ def _liger_config(run: Run) -> Judgement:
     if not liger.known:
         return cannot_tell(liger)
     if truth(liger.value) is not True:
-        return cannot_apply(Text("未启用 Liger Kernel", "Liger kernels are off"))
+        if liger_supports(run) is False:
+            return cannot_apply(_NOT_BY_LIGER)
+        return off(Text("未启用 Liger Kernel", "Liger kernels are off"))
     if not is_true(find(run, "use_liger_kernel")):
         return cannot_apply(Text("由代码直接应用 Liger", "the code applies Liger itself"))
     return missing(run, "liger_kernel_config") or off(

@@ -36,6 +36,7 @@ from flake8_gpu_training.checks.base import (
     Item,
     Judgement,
     Priority,
+    Status,
 )
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
@@ -61,6 +62,8 @@ _COLLATE_COLUMNS: Mapping[str, tuple[int, ...]] = {
 _REWARDED = ("grpo", "rloo")
 
 # --- GPU520, GPU521: samples of like length ----------------------------------------------
+
+_UNGROUPED = Text("先按长度分组才用得上", "read only where samples are grouped by length")
 
 
 @of_trainer
@@ -95,7 +98,8 @@ def _length_column(run: Run) -> Judgement:
     if not grouping.known:
         return cannot_tell(grouping)
     if truth(grouping.value) is not True:
-        return cannot_apply(Text("未按长度分组", "samples are not grouped by length"))
+        group = _grouping(run)
+        return group if group.status is Status.NOT_APPLICABLE else off(_UNGROUPED)
     setting = option(run, "length_column_name", default="length")
     if not setting.known:
         return cannot_tell(setting)

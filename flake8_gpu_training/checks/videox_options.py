@@ -127,7 +127,7 @@ def _fractional(run: Run) -> Judgement:
     if not setting.known:
         return cannot_tell(setting)
     if setting.value is not True:
-        return cannot_apply(Text("未启用梯度检查点", "gradient checkpointing is off"))
+        return off(Text("未启用梯度检查点", "gradient checkpointing is off"))
     return by_code(
         Text("模型对所有层都重计算", "the models recompute every layer"),
         "# in the model's forward: the first half of the layers keeps its activations\n"
