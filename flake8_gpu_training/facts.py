@@ -48,6 +48,13 @@ class Unknown:
         raise TypeError(f"the truth of an unknown value was asked: {self.reason}")
 
 
+NO_ARGUMENTS = "the arguments of the script are not known"
+"""The reason of what only the words after a script's name could tell."""
+
+CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
+"""Programs that start a command in an image."""
+
+
 def known(value: object) -> bool:
     """Whether ``value`` is known (not :class:`Unknown`)."""
     return not isinstance(value, Unknown)

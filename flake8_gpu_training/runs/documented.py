@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 
-from flake8_gpu_training.facts import Command, ScriptFile, Unknown
+from flake8_gpu_training.facts import NO_ARGUMENTS, Command, ScriptFile, Unknown
 from flake8_gpu_training.project import Project
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -32,8 +32,8 @@ def as_documented(
 
 
 def _needs_arguments(command: Command) -> bool:
-    reason = "the arguments of the script are not known"
-    return any(isinstance(w.value, Unknown) and w.value.reason == reason for w in command.words)
+    values = [word.value for word in command.words]
+    return any(isinstance(v, Unknown) and v.reason == NO_ARGUMENTS for v in values)
 
 
 def _examples(script: ScriptFile) -> Iterable[str]:

@@ -317,8 +317,8 @@ class Run:
     held: Mapping[str, str] = field(default_factory=_nothing)
     """Versions of sources that the project holds and the run is started from."""
     declared: Mapping[str, Mapping[str, Setting]] = field(default_factory=_nothing)
-    """By command and parameter, the defaults in that source, where it was read (ms-swift's);
-    by class and parameter those of VideoX-Fun's data sets."""
+    """By command and parameter, the defaults in the source that the project carries (ms-swift,
+    LLaMA-Factory); by class and parameter those of VideoX-Fun's data sets."""
     checkout: Optional[Checkout] = None
     problems: tuple[Problem, ...] = ()
     """What could not be read in the run's files."""
@@ -339,9 +339,9 @@ class Run:
     """Where the model goes through code that is out of sight: it may come back sharded, cast,
     frozen or with adapters."""
     meant: Optional[Run] = None
+    """The same run with the words that its command loses, where that is cut short."""
     server: Optional[Run] = None
     """The command beside it that serves its completions."""
-    """The same run with the words that its command loses, where that is cut short."""
     primary: bool = False
     single_file: bool = False
     """Seen by flake8 alone: launcher and other files are out of sight."""

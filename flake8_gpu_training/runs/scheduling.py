@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 from flake8_gpu_training.facts import (
+    CONTAINERS,
     Command,
     Location,
     Origin,
@@ -189,12 +190,9 @@ def _flags(words: Sequence[Word]) -> Iterable[Setting]:
         yield Setting(name, value, word.location, Origin.FLAG)
 
 
-_CONTAINERS = ("docker", "podman", "nerdctl", "nvidia-docker")
-
-
 def _container_gpus(command: Optional[Command]) -> Optional[Setting]:
     """GPUs of ``docker run --gpus``: a number, or devices by number; None for all."""
-    for wrapper in _wrappers(command, *_CONTAINERS):
+    for wrapper in _wrappers(command, *CONTAINERS):
         for flag in _flags(wrapper[1:]):
             text = str(flag.value).strip("\"'")
             devices = re.fullmatch(r"device=(\d+(?:,\d+)*)", text)

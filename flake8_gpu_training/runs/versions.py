@@ -5,9 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Optional
 
-from flake8_gpu_training.facts import Command, ConfigFile
-
-_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
+from flake8_gpu_training.facts import CONTAINERS, Command, ConfigFile
 
 
 def image_versions(command: Optional[Command]) -> dict[str, str]:
@@ -17,7 +15,7 @@ def image_versions(command: Optional[Command]) -> dict[str, str]:
     found: dict[str, str] = {}
     for wrapper in command.wrappers if command is not None else ():
         words = [word.text for word in wrapper]
-        if posixpath.basename(words[0]) not in _CONTAINERS or "run" not in words[1:-1]:
+        if posixpath.basename(words[0]) not in CONTAINERS or "run" not in words[1:-1]:
             continue
         for item in requirements_from_image(words[-1], wrapper[-1].location):
             if item.version:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
+from ..facts import CONTAINERS
 from ._job_images import entrypoint_of, is_program
 from ._shell_values import Chunk, Field, Variable
 
-_CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
-_ELSEWHERE = _CONTAINERS | {"ssh", "pdsh", "kubectl", "ray"}
+_ELSEWHERE = CONTAINERS | {"ssh", "pdsh", "kubectl", "ray"}
 """Programs that start a command without the variables of the shell that calls them."""
 _MPI = frozenset({"mpirun", "mpiexec", "orterun", "mpiexec.hydra"})
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -36,7 +36,7 @@ def passed(fields: Sequence[Field]) -> Optional[Passed]:
     """What the wrapper with these words does to the environment; None when nothing."""
     program = posixpath.basename(fields[0].text)
     made = Passed(fresh=program in _ELSEWHERE)
-    if program in _CONTAINERS:
+    if program in CONTAINERS:
         _of_container(fields, made)
     elif program in _MPI:
         _of_mpi(fields, made)
@@ -61,7 +61,7 @@ def _of_container(fields: Sequence[Field], made: Passed) -> None:
 
 def started_by_image(wrapper: Sequence[Field], rest: Sequence[Field]) -> list[Field]:
     """What an image starts when it is given no program (``docker run IMAGE [MODEL] [flags]``)."""
-    is_container = posixpath.basename(wrapper[0].text) in _CONTAINERS
+    is_container = posixpath.basename(wrapper[0].text) in CONTAINERS
     if not is_container or (rest and is_program(rest[0].text)):
         return []
     image = wrapper[-1]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Callable, Optional
 
-from ..facts import EMPTY, Origin, Setting, Unknown
+from ..facts import EMPTY, NO_ARGUMENTS, Origin, Setting, Unknown
 from ._shell_parse import PLACEHOLDER
 from ._shell_syntax import Span
 from ._shell_values import (
@@ -505,7 +505,7 @@ _BLANKS = re.compile(r"[ \t\n]+|[^ \t\n]+")
 
 def _unset(name: str) -> str:
     if name.isdigit() or name in ("@", "*", "#"):
-        return "the arguments of the script are not known"
+        return NO_ARGUMENTS
     return f"${name} is not set in the script"
 
 

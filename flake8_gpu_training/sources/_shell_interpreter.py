@@ -367,10 +367,6 @@ class Interpreter:
             word = text_of(value) if is_known(value) else word
         if word in _CONSTANT:
             return _CONSTANT[word]
-        if word.lstrip('"').startswith("$") and len(condition.words) == 1:  # ``if $QLORA``
-            fields = self._expander(context).fields(first)
-            is_plain = len(fields) == 1 and is_known(fields[0].value)
-            return _CONSTANT.get(fields[0].text) if is_plain else None
         if word == "getopts":
             expander = self._expander(context)
             spans = condition.words[1:]
