@@ -162,10 +162,11 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
     fits = memory.fits if memory is not None else None
     recommendations = recommend(verdicts, options.goal, fits)
     root_of_files = project.root
-    engines = _engine_runs(runs, primary)
     unmatched = bool(given) and not is_launched(project, primary, commands)
+    is_chosen = bool(given) and not unmatched
+    engines = _engine_runs(runs, primary, is_chosen)
     training = detection.training
-    if given and not unmatched and primary is not None and primary.framework in TRAINING:
+    if is_chosen and primary is not None and primary.framework in TRAINING:
         training = primary.framework  # what is launched, whatever else the project trains with
     return Report(
         shown,
@@ -178,7 +179,7 @@ def build(root: Path, shown: str, options: Options, progress: Progress) -> Repor
         runs,
         primary,
         bottleneck(primary, verdicts, memory),
-        _audits(training, detection.vllm, detection.sglang, runs, judged, primary),
+        _audits(training, detection.vllm, detection.sglang, runs, judged, primary, is_chosen),
         diagnostics((v for of_run in judged for v in of_run), Priority.LOW),
         recommendations,
         unified_diff(root_of_files, [Change("", "", r.edits) for r in recommendations]),
@@ -237,26 +238,33 @@ def _file_lines(root: Path, path: str) -> list[str]:
     return text.split("\n")
 
 
-def _engine_runs(runs: Sequence[Run], primary: Optional[Run]) -> dict[str, Run]:
+def _engine_runs(
+    runs: Sequence[Run], primary: Optional[Run], is_chosen: bool = False
+) -> dict[str, Run]:
     """The run of each inference engine, where that is not the primary run."""
-    found = {name: engine_run(name, runs, primary) for name in ("vllm", "sglang")}
+    found = {name: engine_run(name, runs, primary, is_chosen) for name in ("vllm", "sglang")}
     return {name: run for name, run in found.items() if run is not None and run is not primary}
 
 
-def engine_run(name: str, runs: Sequence[Run], primary: Optional[Run]) -> Optional[Run]:
+def engine_run(
+    name: str, runs: Sequence[Run], primary: Optional[Run], is_chosen: bool = False
+) -> Optional[Run]:
     """The run by which an engine is audited.
 
     The primary run where it starts the engine itself; else the engine's own jobs, a server
     before a script, those whose settings are in sight before those that a training framework
-    starts.
+    starts. Where the user names the primary run (``is_chosen``), it is that one even when it is
+    a router, else a job of the same file.
     """
     using = [(run, engine) for run in runs if (engine := engine_of(run)) and engine.name == name]
     if not using:
         return None
+    path = primary.location.path if primary is not None and is_chosen else None
     return min(
         using,
         key=lambda found: (
             found[1].is_remote,
+            path is not None and found[0].location.path != path,
             found[1].mode is Mode.ROUTER,
             found[0] is not primary,
             found[1].is_open,
@@ -328,6 +336,7 @@ def _audits(
     runs: Sequence[Run],
     judged: Sequence[tuple[Verdict, ...]],
     primary: Optional[Run],
+    is_chosen: bool,
 ) -> tuple[ScoredAudit, ...]:
     """Scores of the general audit, the training framework's and the detected engines'."""
     wanted = {"general", framework_of(training).audit}
@@ -339,7 +348,7 @@ def _audits(
             continue
         verdicts = of_primary
         if audit.id in ("vllm", "sglang"):
-            own = engine_run(audit.id, runs, primary)
+            own = engine_run(audit.id, runs, primary, is_chosen)
             verdicts = judged[list(runs).index(own)] if own is not None else _of_no_run(audit.id)
         elif audit.id != "general" and primary is not None and primary.framework == "generic":
             verdicts = _of_wrapper(verdicts, training)

@@ -156,6 +156,8 @@ class Expressions:
             return Unknown(text) if found is None else found
         if owner == External("sys") and name == "argv":
             return library.command_line(self.world)
+        if owner == External("sys") and name == "executable":
+            return library.INTERPRETER
         if owner == External("absl.flags.FLAGS"):
             return self.flag(name, text)
         if isinstance(owner, External):

@@ -14,6 +14,7 @@ from flake8_gpu_training.runs import _followed_absl as absl
 from flake8_gpu_training.runs._followed import (
     HOME,
     Class,
+    Either,
     External,
     File,
     Given,
@@ -24,9 +25,11 @@ from flake8_gpu_training.runs._followed import (
     items_of,
     joined_path,
     of_plain,
+    plain,
 )
 from flake8_gpu_training.runs._followed_commands import App, run_function
 from flake8_gpu_training.runs._followed_configs import omegaconf, python_config
+from flake8_gpu_training.runs._followed_engines import is_of_engine, of_engine
 from flake8_gpu_training.runs._followed_methods import method
 from flake8_gpu_training.runs._followed_objects import TrainerArguments
 from flake8_gpu_training.runs._followed_operators import one_of
@@ -72,6 +75,10 @@ _SAME_PATH = frozenset(
 )
 
 
+INTERPRETER = "python"
+"""What stands for ``sys.executable`` in a command."""
+
+
 def command_line(world: World) -> Any:
     """``sys.argv``."""
     if world.is_partial:
@@ -88,6 +95,8 @@ def call(follower: Follower, name: str, given: Given, text: str) -> Any:
         return External("exit")
     if absl.defines(name):
         return absl.define(follower, name, given)
+    if is_of_engine(name):
+        return of_engine(follower, name, given, text)
     if name == "absl.app.run":
         return absl.main_of(follower, given)
     function = _FUNCTIONS.get(name)
@@ -256,9 +265,22 @@ def _converted(kind: Callable[[Any], Any]) -> Callable[[Follower, Given, str], A
 
 def _str(follower: Follower, given: Given, text: str) -> Any:
     value = bare(given.get(0))
+    if isinstance(value, Either) and len(value.candidates) == 1:
+        value = value.candidates[0]
     if isinstance(value, PathText):
         return value
     return str(value) if isinstance(value, (bool, int, float, str)) else Unknown(text)
+
+
+def _json(follower: Follower, given: Given, text: str) -> Any:
+    """``json.dumps`` of what is all known."""
+    value = plain(given.get(0, "obj"))
+    if given.keywords or given.is_open or isinstance(value, Unknown):
+        return Unknown(text)
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return Unknown(text)
 
 
 def _len(follower: Follower, given: Given, text: str) -> Any:
@@ -477,6 +499,7 @@ _FUNCTIONS: Mapping[str, Callable[[Any, Any, str], Any]] = {
     "float": _converted(float),
     "bool": _converted(bool),
     "str": _str,
+    "json.dumps": _json,
     "len": _len,
     "min": _extreme(min),
     "max": _extreme(max),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from flake8_gpu_training.facts import Origin, Unknown
 from flake8_gpu_training.runs._followed import (
     Class,
+    Either,
     File,
     Function,
     Given,
@@ -273,6 +274,7 @@ def _of_text(owner: str, name: str, given: Given, text: str) -> Any:
         return Unknown(text)
     if name not in (
         "split",
+        "rsplit",
         "strip",
         "lower",
         "upper",
@@ -297,13 +299,21 @@ def _of_text(owner: str, name: str, given: Given, text: str) -> Any:
 def _of_list(follower: Follower, owner: list[Any], name: str, given: Given, text: str) -> Any:
     value = given.get(0)
     if name == "append":
-        owner.append(Unknown(text) if follower.doubt else value)
+        owner.append(_perhaps(value, text) if follower.doubt else value)
         return None
     if name == "extend":
         items = items_of(value)
         owner.extend([Unknown(text)] if items is None or follower.doubt else items)
         return None
     return Unknown(text)
+
+
+def _perhaps(value: Any, text: str) -> Any:
+    """An item that may not be in its list; if it is, it is ``value``."""
+    shown = plain(value)
+    items = shown if isinstance(shown, list) else [shown]
+    is_told = all(type(item) in (bool, int, float, str) for item in items)
+    return Either(text, (shown,)) if is_told else Unknown(text)
 
 
 def path_attribute(owner: PathText, name: str, text: str) -> Any:

@@ -43,6 +43,7 @@ from flake8_gpu_training.runs.option_types import (
     boolean_options,
     library_type,
 )
+from flake8_gpu_training.runs.settings import parse_arguments
 
 if TYPE_CHECKING:
     from flake8_gpu_training.runs.following import Follower
@@ -71,6 +72,8 @@ class Parser:
     defaults: dict[str, Any] = field(default_factory=dict)
     commands: Optional[SubParsers] = None
     is_whole: bool = True
+    is_engines: bool = False
+    """An inference engine has added its options, which are not in sight."""
     raw: dict[str, Any] = field(default_factory=dict)
     """Defaults as the program holds them, by option."""
 
@@ -440,8 +443,23 @@ def _parse(
     for name, value in held(parser, outcome).items():
         if name not in table.entries or name in outcome.given:
             table.put(name, value)
+    if parser.is_engines:
+        _take_flags(follower, parser, outcome, table)
     rest = Unknown("unread arguments") if outcome.is_open else texts_of(outcome.rest)
     return [table, rest]
+
+
+def _take_flags(follower: Follower, parser: Parser, outcome: Outcome, table: Table) -> None:
+    """Set the options of an engine that the command line gives, or the program by default."""
+    given = parse_arguments(outcome.rest)
+    flags = {name: Placed(setting.value, setting) for name, setting in given.settings.items()}
+    given_or_default = {**parser.defaults, **flags}
+    for name, value in given_or_default.items():
+        if name not in outcome.values:
+            table.put(name, value)
+    # An engine needs a model at least: without any flag the command is not the one that runs.
+    table.is_open = table.is_open or given.is_open or not given_or_default
+    follower.of_engines.append((table, parser))
 
 
 def _lose_defaults(follower: Follower, table: Table, outcome: Outcome, made: Any) -> None:

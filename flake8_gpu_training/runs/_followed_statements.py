@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.runs._followed import (
     Class,
+    Either,
     External,
     Frame,
     Function,
@@ -41,6 +42,12 @@ _LEAVES_ALONE = re.compile(
 _OPTIMIZERS = re.compile(r"(?i)optim|adam|sgd|lion\b|muon")
 """What else than options a name such as ``opt`` is bound to."""
 _Def = Union[ast.FunctionDef, ast.AsyncFunctionDef]
+
+
+def _only(value: Any) -> Any:
+    """What a value is that can be but one thing."""
+    is_one = isinstance(value, Either) and len(value.candidates) == 1
+    return value.candidates[0] if is_one else value
 
 
 class Statements(Expressions):
@@ -153,7 +160,7 @@ class Statements(Expressions):
         if isinstance(target, ast.Name):
             self._bind(target.id, value, frame)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            items = items_of(value)
+            items = items_of(_only(value))
             fits = items is not None and len(items) == len(target.elts)
             for index, inner in enumerate(target.elts):
                 item = items[index] if items is not None and fits else Unknown(text_of(inner))

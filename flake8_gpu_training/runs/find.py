@@ -44,6 +44,7 @@ from flake8_gpu_training.runs.registers import unregistered
 from flake8_gpu_training.runs.samples import Samples
 from flake8_gpu_training.runs.servers import with_servers
 from flake8_gpu_training.runs.shared_files import with_own_places
+from flake8_gpu_training.runs.started import commands_of_launch
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
 from flake8_gpu_training.runs.templates import bound_to, each_file, names_configuration
@@ -337,13 +338,19 @@ class _Finder:
                 started.append(min(here or same, key=self._order))
                 continue
             origins = Origins(script=line if command.location.path != LAUNCH_PATH else None)
-            made = self.assembly.of_launch(launch, origins)
+            made = self.assembly.of_launch(launch, origins) or self._started(launch, origins)
             made = made or self._asked(launch, origins, bool(runs))
             added += made
             started += made[:1]
         if not started:
             return runs, None
         return [*added, *runs], min(started, key=_launch_order)
+
+    def _started(self, launch: Launch, origins: Origins) -> list[Run]:
+        """The runs of the commands that a program starts which does no job itself."""
+        inner = (read_launch(one) for one in commands_of_launch(self.reach, launch, origins.writer))
+        found = [self.assembly.of_launch(one, origins) for one in inner if one is not None]
+        return [run for runs in found for run in runs]
 
     def _given(self, line: ScriptFile) -> Iterator[Command]:
         """The commands of a launch command, and those of the Makefiles that it calls."""
@@ -387,7 +394,8 @@ class _Finder:
     def _order(self, run: Run) -> tuple[Any, ...]:
         """Least is the run that stands for the project.
 
-        In turn: it trains, with the framework detected, and somebody wrote its settings;
+        In turn: it trains, or serves a model itself, with the framework detected, and somebody
+        wrote its settings;
         it is no trial, evaluation or benchmark by name; it is the user's own rather than an
         example; a script or configuration file rather than a notebook or a bare program.
         Among examples the plain and shallow ones come first (:func:`_oddity`). Then the run
@@ -399,6 +407,7 @@ class _Finder:
         size = run.launcher.world_size
         return (
             _KIND_RANK[run.kind],
+            _is_router(run),
             run.framework != detected,
             run.is_open and not _written(run),
             _is_trial(run),
@@ -412,6 +421,11 @@ class _Finder:
         )
 
 
+def _is_router(run: Run) -> bool:
+    """Whether it hands requests on to servers and loads no model."""
+    return run.launcher.name.endswith("-router")
+
+
 def _is_trial(run: Run) -> bool:
     entry = posixpath.basename(run.entry or "")
     return bool(_TRIAL.search(run.location.path) or _TRIAL.search(entry))
@@ -419,7 +433,12 @@ def _is_trial(run: Run) -> bool:
 
 def _launch_order(run: Run) -> tuple[Any, ...]:
     """Least is the run that a launch is for; of equals the first that it starts."""
-    return (_KIND_RANK[run.kind], run.is_open and not _written(run), _is_trial(run))
+    return (
+        _KIND_RANK[run.kind],
+        _is_router(run),
+        run.is_open and not _written(run),
+        _is_trial(run),
+    )
 
 
 def _oddity(run: Run) -> tuple[int, ...]:

@@ -197,6 +197,8 @@ class Follower(Statements):
         self.lines: dict[str, list[bytes]] = {}
         self.called: set[ast.AST] = set()
         self.instances: dict[Class, Table] = {}
+        self.of_engines: list[tuple[Table, Parser]] = []
+        """Namespaces with options of an inference engine, and the parsers that made them."""
 
     def step(self) -> None:
         """Count a step."""

@@ -27,24 +27,28 @@ MAX_TEXT = 10_000
 def started_by(calls: Iterable[Call]) -> Iterator[Command]:
     """The commands that ``calls`` start, each at the place of its call."""
     for call in calls:
-        if _STARTERS.fullmatch(call.name):
-            yield from _started(call)
-        elif _OF_SGLANG.fullmatch(call.name):
-            yield from _started(call, cuts=True)
+        if starts(call):
+            yield from started(call)
 
 
-def _started(call: Call, cuts: bool = False) -> tuple[Command, ...]:
+def starts(call: Call) -> bool:
+    """Whether ``call`` starts a command."""
+    return bool(_STARTERS.fullmatch(call.name) or _OF_SGLANG.fullmatch(call.name))
+
+
+def started(call: Call, value: Any = None) -> tuple[Command, ...]:
+    """The commands that ``call`` starts; ``value``: the argument that it is known to be given."""
     argument = call.positional[0] if call.positional else call.keywords.get("args")
     if argument is None:
         return ()
-    text = argument.value
+    text = argument.value if value is None else value
     if isinstance(text, (list, tuple)):
         text = " ".join(_quoted(item) for item in text[:MAX_ITEMS])
     elif isinstance(text, Unknown):
         text = _line(argument.text) or _line(text.reason)
     if not isinstance(text, str) or not _TRACE.search(text):
         return ()
-    if cuts:
+    if _OF_SGLANG.fullmatch(call.name):
         text = " ".join(text.replace("\\", " ").split())
     from flake8_gpu_training.sources.shell import read_command_line
 

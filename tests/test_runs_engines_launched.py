@@ -1,0 +1,198 @@
+"""Launch commands whose engine is started by a program, or gets its arguments from one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from flake8_gpu_training.frameworks.detection import detect
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import Run
+from report_builder.report import Options, build
+
+Launched = Callable[..., Run]
+SERVER = "python -m sglang.launch_server --model-path Qwen/Qwen3-{size} --tp {tp}\n"
+STARTS = """\
+import argparse, subprocess, sys
+
+
+def serve(args):
+    cmd = [sys.executable, "-m", args.module, "--model-path", args.model, "--tp", str(args.tp)]
+    if args.fast:
+        cmd += ["--enable-mixed-chunk"]
+    else:
+        cmd += ["--disable-cuda-graph"]
+    return subprocess.Popen(cmd)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model")
+    parser.add_argument("--module", default="sglang.launch_server")
+    parser.add_argument("--tp", type=int, default=2)
+    parser.add_argument("--fast", action="store_true")
+    serve(parser.parse_args())
+"""
+ENGINE = """\
+import argparse, asyncio, dataclasses
+import sglang as sgl
+from sglang.srt.server_args import ServerArgs
+
+
+class Inference:
+    def __init__(self, **kwargs):
+        self.engine = sgl.Engine(**kwargs)
+
+
+async def serve(server_args):
+    Inference(**dataclasses.asdict(server_args))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--output", default="out")
+    ServerArgs.add_cli_args(parser)
+    args = parser.parse_args()
+    asyncio.run(serve(ServerArgs.from_cli_args(args)))
+"""
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> Launched:
+    def make(command: str, **files: str) -> Run:
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", ".")
+            path.write_text(text, encoding="utf-8")
+        project = Project.open(tmp_path)
+        return find_runs(project, command, detection=detect(project, ()))[0]
+
+    return make
+
+
+def values(run: Run) -> dict[str, Any]:
+    return {n: s.value for n, s in run.settings.items() if n != "tp_size"}
+
+
+def test_a_server_that_a_program_starts_has_what_the_command_line_makes_of_it(
+    launched: Launched,
+) -> None:
+    other = SERVER.format(size="0.6B", tp=1)
+    run = launched("python serve.py Qwen/Qwen3-8B", serve__py=STARTS, other__sh=other)
+    assert (run.location.path, run.framework, run.is_open) == ("serve.py", "sglang", False)
+    assert values(run) == {"model_path": "Qwen/Qwen3-8B", "tp": 2, "disable_cuda_graph": True}
+
+
+def test_the_branch_and_the_values_are_those_of_the_flags_given(launched: Launched) -> None:
+    run = launched("python serve.py Qwen/Qwen3-8B --tp 4 --fast", serve__py=STARTS)
+    assert values(run) == {"model_path": "Qwen/Qwen3-8B", "tp": 4, "enable_mixed_chunk": True}
+
+
+def test_the_engine_that_is_named_is_the_one_that_is_started(launched: Launched) -> None:
+    body = (
+        "import argparse, subprocess\n"
+        "p = argparse.ArgumentParser()\n"
+        'p.add_argument("--sglang", action="store_true")\n'
+        "args = p.parse_args()\n"
+        "if args.sglang:\n"
+        '    cmd = ["python", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"]\n'
+        "else:\n"
+        '    cmd = ["vllm", "serve", "Qwen/Qwen3-8B"]\n'
+        "subprocess.Popen(cmd)\n"
+    )
+    assert launched("python chat.py --sglang", chat__py=body).framework == "sglang"
+    assert launched("python chat.py", chat__py=body).framework == "vllm"
+
+
+def test_words_that_a_loop_takes_apart_name_the_model(launched: Launched) -> None:
+    body = (
+        "import subprocess, sys\n"
+        "def main():\n"
+        "    pairs, waiting = [], []\n"
+        "    for word in sys.argv[1:]:\n"
+        '        model, tp = word.rsplit(":", 1)\n'
+        "        pairs.append((model, int(tp)))\n"
+        "    for model, tp in pairs:\n"
+        "        if is_warm(model):\n"
+        "            continue\n"
+        "        waiting.append((model, tp))\n"
+        "    for model, tp in waiting:\n"
+        '        cmd = [sys.executable, "-m", "sglang.launch_server", "--model-path", model]\n'
+        '        subprocess.run(cmd + ["--tp", str(tp)])\n'
+        "main()\n"
+    )
+    run = launched("python warm.py deepseek-ai/DeepSeek-V3-0324:8", warm__py=body)
+    assert values(run) == {"model_path": "deepseek-ai/DeepSeek-V3-0324", "tp": 8}
+
+
+def test_two_servers_of_one_call_are_runs_each(tmp_path: Path) -> None:
+    body = (
+        "import json, subprocess, sys\n"
+        'for mode in "cache,buffer".split(","):\n'
+        '    cmd = [sys.executable, "-m", "sglang.launch_server"]\n'
+        '    cmd += ["--model-path", "Qwen/Qwen3-8B"]\n'
+        '    if mode == "buffer":\n'
+        '        cmd += ["--hicache-size", "2"]\n'
+        "    else:\n"
+        '        cmd += ["--hicache-ratio", "2"]\n'
+        '    extra = json.dumps({"prefetch_threshold": 64})\n'
+        '    subprocess.Popen(cmd + ["--hicache-storage-backend-extra-config", extra])\n'
+    )
+    (tmp_path / "bench.py").write_text(body)
+    runs = find_runs(Project.open(tmp_path), "python bench.py")
+    extra = {"prefetch_threshold": 64}
+    assert [values(run).get("hicache_ratio") for run in runs[:2]] == [2, None]
+    assert [values(run).get("hicache_size") for run in runs[:2]] == [None, 2]
+    assert {str(values(run)["hicache_storage_backend_extra_config"]) for run in runs[:2]} == {
+        str(extra)
+    }
+
+
+def test_flags_of_an_engine_that_adds_them_to_the_parser_are_its_arguments(
+    launched: Launched,
+) -> None:
+    run = launched("python run.py --model-path Qwen/Qwen3-8B --tp 2 --output x", run__py=ENGINE)
+    assert not run.is_open
+    assert values(run) == {"model_path": "Qwen/Qwen3-8B", "tp": 2}
+    given = '["--model-path=Qwen/Qwen3-8B", "--skip-tokenizer-init"]'
+    listed = ENGINE.replace("parser.parse_args()", f"parser.parse_args(args={given})")
+    run = launched("python run.py", run__py=listed)
+    assert values(run) == {"model_path": "Qwen/Qwen3-8B", "skip_tokenizer_init": True}
+
+
+def test_without_a_command_the_flags_of_such_a_program_are_not_known(tmp_path: Path) -> None:
+    (tmp_path / "run.py").write_text(ENGINE)
+    (run,) = find_runs(Project.open(tmp_path))
+    assert run.framework == "sglang"
+    assert run.is_open
+
+
+# --- which run the engine's audit is about --------------------------------------------------
+
+ROUTER = "python -m sglang_router.launch_router --worker-urls http://a:1 http://b:1\n"
+
+
+def audited(tmp_path: Path, command: str, **files: str) -> str:
+    for name, text in files.items():
+        (tmp_path / name.replace("__", ".")).write_text(text)
+    report = build(tmp_path, "p", Options(command), lambda *_: None)
+    (audit,) = (one for one in report.audits if one.audit.id == "sglang")
+    engine = report.engine_runs.get("sglang", report.primary)
+    assert engine is not None
+    items = {item.id: item for category in audit.categories for item in category.items}
+    return f"{engine.location.path} {items['tensor-parallel'].status.value}"
+
+
+def test_a_router_that_is_launched_is_audited_itself(tmp_path: Path) -> None:
+    files = {"router__sh": ROUTER, "server__sh": SERVER.format(size="8B", tp=2)}
+    assert audited(tmp_path, "bash router.sh", **files).startswith("router.sh not_applicable")
+    assert audited(tmp_path, "bash server.sh", **files) == "server.sh enabled"
+    assert audited(tmp_path, "", **files) == "server.sh enabled"
+
+
+def test_of_a_router_and_a_server_in_one_script_the_server_is_audited(tmp_path: Path) -> None:
+    both = ROUTER + SERVER.format(size="8B", tp=2)
+    files = {"both__sh": both, "a__sh": SERVER.format(size="0.6B", tp=1)}
+    assert audited(tmp_path, "bash both.sh", **files) == "both.sh enabled"
