@@ -51,7 +51,7 @@ class Unknown:
 NO_ARGUMENTS = "the arguments of the script are not known"
 """The reason of what only the words after a script's name could tell."""
 
-CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
+CONTAINERS = frozenset({"docker", "podman", "nerdctl", "nvidia-docker", "drun"})
 """Programs that start a command in an image."""
 
 

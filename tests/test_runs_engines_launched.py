@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from checks_support import check_of
 
 from flake8_gpu_training.frameworks.detection import detect
+from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 from flake8_gpu_training.runs.model import Run
+from flake8_gpu_training.verdicts import judge
 from report_builder.report import Options, build
 
 Launched = Callable[..., Run]
@@ -196,3 +199,117 @@ def test_of_a_router_and_a_server_in_one_script_the_server_is_audited(tmp_path: 
     both = ROUTER + SERVER.format(size="8B", tp=2)
     files = {"both__sh": both, "a__sh": SERVER.format(size="0.6B", tp=1)}
     assert audited(tmp_path, "bash both.sh", **files) == "both.sh enabled"
+
+
+# --- shell scripts of documents -------------------------------------------------------------
+
+DRUN = (
+    "{lead}drun --env HF_TOKEN=x --ipc=host \\\n    sglang_image \\\n"
+    "    python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B \\ # <- here\n"
+    "    --tp 8 \\\n    --port 30000\n"
+)
+ALIAS = "alias drun='docker run -it --rm --device=/dev/kfd \\\n    -v /data:/data'\n"
+
+
+@pytest.mark.parametrize("lead", ["", ALIAS])
+def test_an_alias_of_docker_run_starts_what_stands_behind_its_image(
+    launched: Launched, lead: str
+) -> None:
+    run = launched("bash serve.sh", serve__sh=DRUN.format(lead=lead))
+    assert values(run) == {"model_path": "Qwen/Qwen3-8B", "tp": 8, "port": 30000}
+    assert run.command is not None
+    (wrapper,) = run.command.wrappers
+    assert wrapper[0].text == ("docker" if lead else "drun")
+    assert not run.is_open
+
+
+def test_a_comment_behind_a_backslash_is_told_of_and_cuts_nothing_off(launched: Launched) -> None:
+    body = (
+        "vllm serve Qwen/Qwen3-8B \\   # a 'model'\n"
+        "    --tensor-parallel-size 2 \\ # two ranks\n    --enforce-eager \\  # last\n"
+        "echo \\ # no --flag below\ndone\n"
+    )
+    run = launched("bash serve.sh", serve__sh=body)
+    assert values(run) == {
+        "model": "Qwen/Qwen3-8B",
+        "tensor_parallel_size": 2,
+        "enforce_eager": True,
+    }
+    assert not run.is_open
+    (verdict,) = judge(run, [check_of("GPU003")])
+    lines = [finding.location.line for finding in verdict.judgement.findings]
+    assert lines == [1, 2, 3, 4]
+    assert "move the comment to a line of its own" in verdict.judgement.findings[0].message
+
+
+def test_quoted_text_with_a_backslash_and_a_hash_is_left_alone(launched: Launched) -> None:
+    body = "sed 's/a\\ #b/c/' x\nvllm serve Qwen/Qwen3-8B --served-model-name 'a \\ # b' \n"
+    run = launched("bash serve.sh", serve__sh=body)
+    assert values(run)["served_model_name"] == "a \\ # b"
+
+
+def test_arithmetic_within_an_index_is_one_word(launched: Launched) -> None:
+    body = (
+        'IPS=("$A" "$B")\nfor i in "${!IPS[@]}"; do\n'
+        "  python -m sglang.launch_server --model-path Qwen/Qwen3-8B \\\n"
+        "    --dist-init-addr ${IPS[$(( $i / 2 * 2 ))]}:5000 --tp 2\ndone\n"
+    )
+    run = launched("bash serve.sh", serve__sh=body)
+    assert (run.is_open, values(run)["tp"]) == (False, 2)
+    spread = body.replace("${IPS[$(( $i / 2 * 2 ))]}:5000", "${IPS[@]}")
+    assert launched("bash more.sh", more__sh=spread).is_open
+
+
+def test_an_indented_document_that_a_script_writes_is_read(launched: Launched) -> None:
+    body = (
+        "  cat > config.yaml << EOF\n  model-path: Qwen/Qwen3-8B\n  tp: 2\n  EOF\n\n"
+        "  python -m sglang.launch_server --config config.yaml\n"
+    )
+    run = launched("bash serve.sh", serve__sh=body)
+    assert not run.is_open
+    assert {"model_path": "Qwen/Qwen3-8B", "tp": 2}.items() <= values(run).items()
+
+
+PATCH = """\
+apiVersion: workloads.x-k8s.io/v1alpha2
+kind: RoleBasedGroup
+spec:
+  roleTemplates:
+    - name: base
+      template:
+        spec:
+          containers:
+            - name: sglang
+              image: lmsysorg/sglang:v0.5.5
+  roles:
+    - name: router
+      standalonePattern:
+        templateRef:
+          name: base
+          patch:
+            spec:
+              containers:
+                - name: sglang
+                  command: [python3, -m, sglang_router.launch_router]
+    - name: worker
+      standalonePattern:
+        templateRef:
+          name: base
+          patch:
+            spec:
+              containers:
+                - name: sglang
+                  command: [python3, -m, sglang.launch_server]
+                  args: [--model-path, Qwen/Qwen3-0.6B, --enable-metrics]
+"""
+
+
+def test_a_container_that_patches_a_template_starts_a_server_of_its_image(
+    launched: Launched,
+) -> None:
+    run = launched("kubectl apply -f group.yaml", group__yaml=PATCH)
+    assert values(run) == {"model_path": "Qwen/Qwen3-0.6B", "enable_metrics": True}
+    engine = engine_of(run)
+    assert engine is not None
+    assert engine.release is not None
+    assert engine.release.version == "0.5.5"

@@ -27,7 +27,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Origin, ProblemKind, Setting, known
+from flake8_gpu_training.facts import Origin, Setting, known
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import find, is_off, truth
@@ -179,7 +179,7 @@ def _withheld(engine: Engine, judgement: Judgement) -> Optional[Judgement]:
     run = engine.run
     if is_foreign(run) or is_for_tpus(run):
         return _elsewhere(judgement)
-    if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
+    if run.is_cut_short:
         return cannot_tell(_CUT)
     trains = run.kind is RunKind.TRAIN
     if _TINY.search(run.model.name or "") or _measures(run) or (trains and is_trial(run)):

@@ -25,7 +25,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
-from flake8_gpu_training.facts import Call, Import, Location, Origin, ProblemKind, Setting, Unknown
+from flake8_gpu_training.facts import Call, Import, Location, Origin, Setting, Unknown
 from flake8_gpu_training.frameworks.at_hand import lacks
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
@@ -301,7 +301,7 @@ def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], 
                 return cannot_apply(_TPU)
             if is_trial(run):
                 return off(TRIAL)
-            if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
+            if run.is_cut_short:
                 return cannot_tell(_CUT)
             if not inside and is_trainer_class(run):
                 return cannot_tell(_PART)

@@ -9,7 +9,7 @@ from typing import Optional
 from flake8_gpu_training.checks._faults import Fault, judge_of
 from flake8_gpu_training.checks._written import Use, Written, alike, uses, value_text
 from flake8_gpu_training.checks.base import Change, Check, Edit, Example, Impact, Priority
-from flake8_gpu_training.facts import Location, ProblemKind, known
+from flake8_gpu_training.facts import Location, known
 from flake8_gpu_training.frameworks.tables import Parameter
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import RefusalKind, RefusedWord, Run
@@ -179,10 +179,7 @@ def _of_flag(run: Run, use: Use, written: Written) -> Iterator[Fault]:
     elif _is_one_word(parameter) and isinstance(value, list) and not written.setting.text:
         words = [value_text(one) for one in value if known(one)]
         if 1 < len(words) == len(value) and _ELIDED.isdisjoint(words):
-            if words[1].lstrip().startswith("#"):
-                yield from _commented(run, use, written, words)
-            else:
-                yield _stray(use, written, words)
+            yield _stray(use, written, words)
 
 
 _ELIDED = frozenset({"...", "…"})
@@ -222,22 +219,6 @@ def _stray(use: Use, written: Written, words: Sequence[str]) -> Fault:
         f"and {stray!r} is an argument of its own at which it stops",
         Text(f"{flag} 只接受一个词", f"{flag} takes one word"),
         Text(f'改为 {flag} "{joined}"', f'write {flag} "{joined}"'),
-    )
-
-
-def _commented(run: Run, use: Use, written: Written, words: Sequence[str]) -> Iterator[Fault]:
-    """A comment behind a backslash that is not the line's last character.
-
-    Where flags follow on the next line, it is told that they are lost.
-    """
-    if any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems):
-        return
-    mend = f"move the comment behind {written.raw} {words[0]} to a line of its own"
-    yield Fault(
-        written.location,
-        f"{mend}: behind a backslash and a space it is a word, and {_parser(use)} stops at it",
-        Text("行末反斜杠后的注释成了参数", "a comment behind a backslash is an argument"),
-        Text("把注释移到单独一行", mend),
     )
 
 

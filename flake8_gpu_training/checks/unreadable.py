@@ -26,6 +26,7 @@ from flake8_gpu_training.frameworks.accepted import accepted_by
 from flake8_gpu_training.frameworks.reading import parsed
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, RunKind
+from flake8_gpu_training.sources._shell_text import COMMENTED
 
 # --- GPU001 to GPU004: files -------------------------------------------------------------
 
@@ -113,7 +114,16 @@ def _refused_json(run: Run) -> Iterator[Fault]:
 
 def _cut_short(run: Run) -> Iterator[Fault]:
     for problem in run.problems:
-        if problem.kind is ProblemKind.CUT_SHORT:
+        if problem.kind is ProblemKind.CUT_SHORT and problem.message == COMMENTED:
+            mend = "move the comment to a line of its own, above the command"
+            yield Fault(
+                problem.location,
+                f"{mend}: behind a backslash and a blank it is an argument of the command, which "
+                "ends there",
+                Text("行末反斜杠后的注释成了参数", "a comment behind a backslash is an argument"),
+                Text("把注释移到命令之前单独一行", mend),
+            )
+        elif problem.kind is ProblemKind.CUT_SHORT:
             blanks = problem.message.startswith("spaces follow")
             mend = (
                 "remove the spaces behind the backslash"

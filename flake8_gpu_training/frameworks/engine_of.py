@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Call, Origin, ProblemKind, Setting, Unknown, known
+from flake8_gpu_training.facts import Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import slime, swift_commands, verl
 from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, built
 from flake8_gpu_training.frameworks.called import given
@@ -143,8 +143,8 @@ def _with_default_model(run: Run, kind: Kind) -> Run:
     words = [word.text for word in run.command.words] if run.command is not None else []
     is_served = words[1:2] == ["serve"] or any(w.startswith("vllm.entrypoints.") for w in words)
     is_given = words[1:2] == ["serve"] and bool(words[2:]) and not words[2].startswith("-")
-    is_cut = any(problem.kind is ProblemKind.CUT_SHORT for problem in run.problems)
-    if run.model.name or named is not None or run.is_open or is_given or is_cut or not is_served:
+    is_told = run.model.name or named is not None or is_given
+    if is_told or run.is_open or run.is_cut_short or not is_served:
         return run
     engine = Engine(kind, run, Mode.SERVE)
     parameter = engine.parameter("model") if engine.release is not None else None

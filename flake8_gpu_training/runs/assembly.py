@@ -20,7 +20,6 @@ from flake8_gpu_training.facts import (
     Node,
     Origin,
     Problem,
-    ProblemKind,
     PythonFile,
     ScriptFile,
     Setting,
@@ -69,6 +68,7 @@ from flake8_gpu_training.runs.model import (
     RefusedWord,
     Run,
     RunKind,
+    cuts,
 )
 from flake8_gpu_training.runs.passing import Values, with_passed
 from flake8_gpu_training.runs.pins import Pins
@@ -802,7 +802,7 @@ class Assembly:
             refused=parts.refused,
             unexported=self._unexported(command),
             absent=() if single_file else self._absent(command, _named(launch, parts)),
-            is_open=parts.is_open or _is_cut_short(command, problems),
+            is_open=parts.is_open or any(cuts(problem, command) for problem in problems),
             handed_over=None if single_file else self.handing.of(parts.python),
             single_file=single_file,
         )
@@ -1150,23 +1150,6 @@ def _names_file(setting: Setting, name: str) -> bool:
 def _arguments_of_trainer(entry: Entry) -> Optional[Call]:
     """The call that builds a Trainer's arguments, where the program does so itself."""
     return entry.constructor if entry.framework == "hf_trainer" else None
-
-
-def _is_cut_short(command: Optional[Command], problems: Iterable[Problem]) -> bool:
-    """Whether a command ends by accident: its user means to give it what follows, too."""
-    if command is None or command.end is None:
-        return False
-    end = command.end
-    return any(
-        problem.kind is ProblemKind.CUT_SHORT
-        and problem.location.path == end.path
-        and end.line <= problem.location.line <= end.line + _NEAR
-        for problem in problems
-    )
-
-
-_NEAR = 12
-"""Lines (comments, mostly) that may stand between a command and the flags cut off from it."""
 
 
 def _started_from(default: Setting, given: Setting) -> Setting:

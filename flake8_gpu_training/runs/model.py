@@ -16,11 +16,13 @@ from flake8_gpu_training.facts import (
     Location,
     Origin,
     Problem,
+    ProblemKind,
     PythonFile,
     Setting,
     Unknown,
     known,
 )
+from flake8_gpu_training.sources._shell_text import COMMENTED
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -277,6 +279,21 @@ class Checkout:
     models: Mapping[str, bool] = field(default_factory=_nothing)
 
 
+_NEAR = 12
+"""Lines (comments, mostly) that may stand between a command and the flags cut off from it."""
+
+
+def cuts(problem: Problem, command: Optional[Command]) -> bool:
+    """Whether ``problem`` is that ``command`` ends by accident: its user means to give it what
+    follows, too. A comment that is taken apart cuts nothing off."""
+    if problem.kind is not ProblemKind.CUT_SHORT or problem.message == COMMENTED:
+        return False
+    end = command.end if command is not None else None
+    if end is None or problem.location.path != end.path:
+        return False
+    return end.line <= problem.location.line <= end.line + _NEAR
+
+
 @dataclass(frozen=True)
 class Run:
     """One job: command, script, configuration and DeepSpeed/accelerate files linked.
@@ -345,6 +362,13 @@ class Run:
     primary: bool = False
     single_file: bool = False
     """Seen by flake8 alone: launcher and other files are out of sight."""
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the command loses what is meant to be its own."""
+        if self.command is None:
+            return any(problem.kind is ProblemKind.CUT_SHORT for problem in self.problems)
+        return any(cuts(problem, self.command) for problem in self.problems)
 
     def practice(self, name: str) -> Setting:
         """What the run does about ``name`` (a key of PRACTICES); Unknown when not known."""

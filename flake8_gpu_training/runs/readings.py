@@ -43,8 +43,17 @@ def readings_of(run: Run) -> tuple[Run, ...]:
     told = dataclasses.replace(run, meant=None, problems=problems)
     model = run.model if run.model.name is not None else other.model
     stands = dataclasses.replace(told, is_open=other.is_open)
-    whole = {name: getattr(other, name) for name in _READ}
-    return with_profile(stands), with_profile(dataclasses.replace(told, model=model, **whole))
+    changes = {name: getattr(other, name) for name in _READ}
+    whole = with_profile(dataclasses.replace(told, model=model, **changes))
+    return (whole, whole) if _is_refused(run) else (with_profile(stands), whole)
+
+
+def _is_refused(run: Run) -> bool:
+    """Whether the command as it stands starts nothing: the blank behind its last backslash is an
+    argument, which the parsers of the engines' servers do not know."""
+    words = run.command.words if run.command is not None else ()
+    is_server = run.framework in ("vllm", "sglang")
+    return is_server and bool(words) and not words[-1].text.strip()
 
 
 def agreed(run: Run) -> Mapping[str, Setting]:

@@ -178,9 +178,13 @@ def holds_arguments(word: Word) -> bool:
     return not known(word.value) and _MORE_ARGUMENTS.search(word.raw) is not None
 
 
+_ARITHMETIC = re.compile(r"\$\(\([^()]*(?:\([^()]*\)[^()]*)*\)\)")
+"""``$(( $i / 2 * 2 ))``: a number, whose signs are no patterns of file names."""
+
+
 def is_one_word(word: Word) -> bool:
     """Whether an unknown word is one value (``"$MODEL"``, ``$DIR/x``), not ``$ARGS``."""
-    raw = word.raw
+    raw = _ARITHMETIC.sub("0", word.raw)
     if "@" in raw or "*" in raw or _TO_REPLACE.fullmatch(raw):
         return False
     if raw.startswith(('"', "'")):

@@ -108,8 +108,10 @@ def containers_of(root: Node, maps: ConfigMaps) -> Iterator[Unit]:
         node, key, around = stack.pop()
         inside = around.inside(node)
         starts = _starts_something(node)
+        if key in _CONTAINERS and starts and "image" not in node.mapping:
+            node = _completed(node, root)
         if ("image" in node.mapping and (key in _CONTAINERS or starts)) or (
-            key == "trainer" and starts
+            starts and key in ("trainer", *_CONTAINERS)
         ):
             name = child(node, "name")
             yield Container(node, name.text if name is not None else "", inside, gang, maps)
@@ -123,6 +125,19 @@ def containers_of(root: Node, maps: ConfigMaps) -> Iterator[Unit]:
 
 
 _CONTAINERS = ("containers", "initContainers")
+
+
+def _completed(node: Node, root: Node) -> Node:
+    """A container of a patch, over the one of the same name in a template of its object."""
+    name = child(node, "name")
+    waiting = [root]
+    while waiting and name is not None:
+        item = waiting.pop()
+        own = child(item, "name")
+        if "image" in item.mapping and own is not None and own.text == name.text:
+            return replace(node, mapping={**item.mapping, **node.mapping})
+        waiting += [entry.node for entry in item.mapping.values()] + list(item.items)
+    return node
 
 
 def _starts_something(node: Node) -> bool:

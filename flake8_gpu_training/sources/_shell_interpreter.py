@@ -132,6 +132,8 @@ class Interpreter:
         self._scripts = [path]
         self._functions: dict[str, tuple[Function, _Context]] = {}
         self._called: dict[str, int] = {}
+        self.aliases: dict[str, Value] = {}
+        """Text that a user means by a name; only an interactive shell puts it in."""
         self._calls_by_value = False
         """Whether a command's name is not known: it may be any function's."""
         self._steps = 0
@@ -647,7 +649,7 @@ class Interpreter:
         context: _Context,
         end: Optional[Location],
     ) -> None:
-        fields = with_agreed_program(fields)
+        fields = with_agreed_program(self._of_alias(fields, context))
         name = fields[0].text
         builtin = _BUILTINS.get(name)
         if builtin is not None:
@@ -668,6 +670,20 @@ class Interpreter:
             return
         self._emit(fields, prefix, statement, context, end)
         self._streams(fields, statement, context)
+
+    def _of_alias(self, fields: list[Field], context: _Context) -> list[Field]:
+        """The words of a command, those of its alias in place of the first."""
+        value = self.aliases.get(fields[0].text)
+        if value is None:
+            return fields
+        source = Composed(value)
+        program = self._parse(source.text)
+        simple = next((s for s in walk(program.body) if isinstance(s, Simple) and s.words), None)
+        if simple is None:
+            return fields
+        expander = self._expander(replace(context, source=source))
+        words = [field for span in simple.words for field in expander.fields(span)]
+        return [*words, *fields[1:]] if words else fields
 
     def _emit(
         self,
@@ -1185,8 +1201,16 @@ def _let(self: Interpreter, fields: list[Field], statement: Simple, context: _Co
             self._forget([match.group()], "arithmetic", field)
 
 
+def _alias(self: Interpreter, fields: list[Field], statement: Simple, context: _Context) -> None:
+    for field in fields[1:]:
+        name, equals, _ = field.text.partition("=")
+        if equals and name:
+            self.aliases[name] = after(field, len(name) + 1).value
+
+
 _Builtin = Callable[[Interpreter, "list[Field]", Simple, _Context], None]
 _BUILTINS: Mapping[str, _Builtin] = {
+    "alias": _alias,
     "export": _declare,
     "declare": _declare,
     "typeset": _declare,

@@ -17,6 +17,30 @@ _INLINE_COMMENT = re.compile(r"(?<=[ \t\n])`[ \t]*#[^`\n]*`(?=[ \t\n]|$)")
 """A comment in a command that goes on: a substitution of no command, which leaves no word."""
 
 
+COMMENTED = "a comment stands behind the backslash: the command ends here"
+"""Message of the problem that a command has which a comment cuts off."""
+_BEHIND_BACKSLASH = re.compile(
+    r"^(?P<kept>(?![ \t]*#)(?:[^'\"\n]|'[^'\n]*'|\"[^\"\n]*\")*?[ \t])"
+    r"(?P<cut>\\[ \t]+#[^\n]*)(?P<goes_on>(?=\n[ \t]*-))?",
+    re.MULTILINE,
+)
+
+
+def as_meant(text: str) -> tuple[str, list[int]]:
+    """A script with the comments apart that stand behind backslashes (``--tp 8 \\  # ranks``),
+    each character in its place, and where they stood: the commands go on below, as is meant."""
+    if "\\ " not in text and "\\\t" not in text:
+        return text, []
+    places = [match.start("cut") for match in _BEHIND_BACKSLASH.finditer(text)]
+    return (_BEHIND_BACKSLASH.sub(_without_comment, text), places) if places else (text, [])
+
+
+def _without_comment(match: re.Match[str]) -> str:
+    kept, cut = match["kept"], match["cut"]
+    end = " " if match["goes_on"] is None else "\\"
+    return kept + " " * (len(cut) - 1) + end
+
+
 def _blank(match: re.Match[str]) -> str:
     return " " * len(match.group())
 

@@ -249,7 +249,7 @@ class _Reader:
                 targets.append(self._span(child))
                 literal = any(mark in self._source(child) for mark in "'\"\\")
             elif child.type == "heredoc_body":
-                body = self._span(child)
+                body = self._with_indentation(child)
             elif child.type == "heredoc_end":
                 # The parser's body may leave out leading or trailing parts.
                 start = body.start if body else self._offset(child.start_byte)
@@ -262,6 +262,14 @@ class _Reader:
             operator = descriptor + operator
         target = targets[0] if targets else None
         return Redirect(operator, target, body, literal), targets[1:]
+
+    def _with_indentation(self, body: Node) -> Span:
+        """The text of a here-document, with the blanks before its first line."""
+        span = self._span(body)
+        before = self._data[: body.start_byte]
+        blanks = len(before) - len(before.rstrip(b" \t"))
+        is_line = before[: len(before) - blanks].endswith(b"\n")
+        return Span(span.start - blanks, span.end) if is_line else span
 
     def _variable_assignment(self, node: Node, depth: int) -> Statement:
         return self._simple([node])

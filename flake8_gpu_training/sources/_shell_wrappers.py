@@ -129,6 +129,8 @@ _WRAPPERS: Mapping[str, _Wrapper] = {
     "mamba": _Wrapper(_flags("-n --name -p --prefix --cwd"), subcommands=("run",)),
     "micromamba": _Wrapper(_flags("-n --name -p --prefix --cwd -r"), subcommands=("run",)),
     "docker": _Wrapper(_DOCKER, 1, subcommands=("run", "exec", "container")),
+    # What the ROCm documents have for `docker run` and its devices.
+    "drun": _Wrapper(_DOCKER, 1),
     "podman": _Wrapper(_DOCKER, 1, subcommands=("run", "exec", "container")),
     "nerdctl": _Wrapper(_DOCKER, 1, subcommands=("run", "exec", "container")),
     "nvidia-docker": _Wrapper(_DOCKER, 1, subcommands=("run", "exec")),

@@ -17,7 +17,7 @@ from ._shell_cuts import BROKEN_CONTINUATION, LOST_FLAG
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
 from ._shell_syntax import Program, Simple, walk
-from ._shell_text import decoded
+from ._shell_text import COMMENTED, as_meant, decoded
 from ._shell_values import Chunk, Field, Source, Variable
 
 
@@ -43,7 +43,7 @@ class Library:
             return None
         if found not in self._parsed:
             data = self._read(found)
-            text = "" if data is None else decoded(data, found, 1, [])
+            text = "" if data is None else as_meant(decoded(data, found, 1, []))[0]
             self._parsed[found] = (parse_program(text), Source(text, found)) if text else None
         return self._parsed[found]
 
@@ -69,8 +69,11 @@ def read_shell(
     commands are then this script's too, with the arguments they get here.
     """
     problems: list[Problem] = []
-    script = decoded(text, path, first_line, problems)
+    script, commented = as_meant(decoded(text, path, first_line, problems))
     source = Source(script, path, first_line)
+    problems += (
+        Problem(ProblemKind.CUT_SHORT, COMMENTED, source.location(place)) for place in commented
+    )
     program = parse_program(script)
     directives, comments = comments_of(script, source, program)
     interpreter = Interpreter(path, parse_program, library)
