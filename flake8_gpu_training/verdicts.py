@@ -86,8 +86,9 @@ def _read(check: Check, run: Run, readings: tuple[Run, ...]) -> Judgement:
 
 def _alike(check: Check, readings: Iterable[Run]) -> Judgement:
     """The answer on which the readings of a command that is cut short agree."""
-    stands, whole = (_answer(check, reading) for reading in readings)
-    return stands if _said(stands) == _said(whole) else Judgement(Status.UNKNOWN, current=_CUT)
+    stands, *others = (_answer(check, reading) for reading in readings)
+    agree = all(_said(stands) == _said(whole) for whole in others)
+    return stands if agree else Judgement(Status.UNKNOWN, current=_CUT)
 
 
 def _said(judgement: Judgement) -> tuple[Status, str, float, str]:

@@ -412,6 +412,67 @@ def test_an_array_of_slime_that_is_not_read_leaves_the_rest_open(tmp_path: Path)
     assert not opened.option("disable_radix_cache").known
 
 
+@pytest.mark.parametrize("name", ["EVAL_ARGS", "DISTRIBUTED_ARGS", "WANDB_ARGS"])
+def test_an_array_named_for_other_flags_hides_none_of_the_engine(name: str, tmp_path: Path) -> None:
+    found = engine(tmp_path, of_slime("", f"${{{name}[@]}}"))
+    assert found.option("disable_radix_cache").value is False
+
+
+@pytest.mark.parametrize(
+    ("branch", "is_known"), [("--use-wandb", True), ("--sglang-disable-radix-cache", False)]
+)
+def test_an_array_of_a_branch_hides_what_one_of_its_values_has(
+    branch: str, is_known: bool, tmp_path: Path
+) -> None:
+    files = of_slime("", "${MORE_ARGS[@]}")
+    chosen = f'if [ -z "$KEY" ]; then MORE_ARGS=({branch}); else MORE_ARGS=(); fi\n'
+    files["run.sh"] = chosen + files["run.sh"]
+    assert engine(tmp_path, files).option("disable_radix_cache").known is is_known
+
+
+@pytest.mark.parametrize(
+    ("flag", "name"),
+    [
+        ("--sglang-expert-parallel-size 8", "ep_size"),
+        ("--sglang-ep-size 8", "ep_size"),
+        ("--sglang-data-parallel-size 8", "dp_size"),
+        ("--sglang-pipeline-parallel-size 8", "pp_size"),
+    ],
+)
+def test_slime_takes_each_name_that_the_engine_has_for_a_parameter(
+    flag: str, name: str, tmp_path: Path
+) -> None:
+    found = engine(tmp_path, of_slime(flag)).written(name)
+    assert found is not None
+    assert (found.value, found.note) == (8, flag)
+
+
+CUT = "   --actor-num-gpus-per-node 8 --colocate --buffer $(( 2 * 1024 ))\n   {rest}\n"
+
+
+def test_a_command_of_slime_without_a_checkpoint_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    files = of_slime("")
+    head, flags, _ = files["run.sh"].partition("   --actor-num-gpus-per-node")
+    files["run.sh"] = (
+        "CKPT_ARGS=(--hf-checkpoint /root/Qwen3-4B)\n"
+        + head
+        + CUT.format(rest="${CKPT_ARGS[@]} \\\n   ${SGLANG_ARGS[@]}")
+    )
+    found = engine(tmp_path, files)
+    assert flags
+    assert (found.mode, found.run.model.name) == (Mode.RLHF_COLOCATE, "/root/Qwen3-4B")
+    assert found.option("mem_fraction_static").value == 0.7
+    assert found.option("disable_radix_cache").value is False
+
+
+def test_a_program_in_an_array_is_no_part_of_the_command_before_it(tmp_path: Path) -> None:
+    files = of_slime("")
+    files["run.sh"] = "LAST=(echo done)\n" + files["run.sh"] + '   "${LAST[@]}"\n'
+    run = runs_of(tmp_path, files)[0]
+    assert not run.problems
+    assert run.meant is None
+
+
 @pytest.mark.parametrize("more", ["--debug-train-only", "--load-debug-rollout-data a.pt"])
 def test_slime_starts_no_engine_where_it_only_trains(tmp_path: Path, more: str) -> None:
     run = runs_of(tmp_path, of_slime(more))[0]
@@ -422,6 +483,13 @@ def test_the_model_of_slime_is_named_in_a_folder_that_is_not_known(tmp_path: Pat
     files = of_slime("--colocate")
     files["run.sh"] = files["run.sh"].replace("/root/Qwen3-4B", "$BASE/Qwen3-30B-A3B")
     assert engine(tmp_path, files).run.model.name == "Qwen3-30B-A3B"
+
+
+def test_the_model_of_slime_is_the_only_value_that_a_folder_may_have(tmp_path: Path) -> None:
+    files = of_slime("--colocate")
+    folder = ". ./elsewhere.sh\nMODEL_DIR=${MODEL_DIR:-/root/models/Qwen3-4B}\n"
+    files["run.sh"] = folder + files["run.sh"].replace("/root/Qwen3-4B", "${MODEL_DIR}")
+    assert engine(tmp_path, files).run.model.name == "/root/models/Qwen3-4B"
 
 
 def test_rollouts_of_verl_release_their_memory_by_default(tmp_path: Path) -> None:

@@ -670,6 +670,30 @@ def test_a_line_of_dashes_is_no_lost_flag(line: str, lost: int) -> None:
     assert sum(problem.kind is ProblemKind.CUT_SHORT for problem in problems) == lost
 
 
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    [
+        ("   ${MODEL_ARGS[@]} --lr 1", 1),
+        ('   "${EXTRA_FLAGS[@]}"', 1),
+        ('   "${CMD[@]}"', 0),
+        ('"${MODEL_ARGS[@]}"', 0),
+        ("\n   ${MODEL_ARGS[@]}", 0),
+    ],
+)
+def test_an_array_of_arguments_is_lost_where_it_begins_the_next_line(line: str, lost: int) -> None:
+    arrays = "MODEL_ARGS=(--layers 2)\nEXTRA_FLAGS=(--fp16)\nCMD=(echo done)\n"
+    read_file = read(f"{arrays}python train.py --size $(( 4 * 2 ))\n{line}\n")
+    cut = [p for p in read_file.problems if p.kind is ProblemKind.CUT_SHORT]
+    assert len(cut) == lost
+    assert bool(read_file.commands[0].lost) == bool(lost)
+
+
+def test_what_a_wrapped_command_loses_has_the_values_of_its_script() -> None:
+    script = "ARGS=(--lr 1)\nray job submit -- python train.py --size 2\n   ${ARGS[@]}\n"
+    (command,) = (one for one in read(script).commands if one.name == "python")
+    assert [word.text for word in command.lost] == ["--lr", "1"]
+
+
 def test_flags_lost_to_one_cause_are_told_once() -> None:
     text = "swift rlhf\n--model a\n--lr 1\n\n--steps 2\npython b.py\n--lr 1\n"
     lost = [p.location.line for p in read(text).problems if p.kind is ProblemKind.CUT_SHORT]

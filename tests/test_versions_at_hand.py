@@ -412,6 +412,21 @@ def pinned(root: Path, files: dict[str, str]) -> dict[str, str]:
             "",
         ),
         ({"docker/a/Dockerfile": "FROM x\nRUN pip install transformers==4.52.4\n"}, "4.52.4"),
+        # one for other hardware beside it
+        (
+            {
+                "docker/Dockerfile": "FROM x\nRUN pip install transformers==4.57.1\n",
+                "docker/Dockerfile.rocm": "FROM x\nRUN pip install transformers==4.52.4\n",
+            },
+            "4.57.1",
+        ),
+        (
+            {
+                "docker/Dockerfile.cuda": "FROM x\nRUN pip install transformers==4.57.1\n",
+                "docker/Dockerfile.rocm": "FROM x\nRUN pip install transformers==4.52.4\n",
+            },
+            "",
+        ),
     ],
 )
 def test_a_pin_wins_over_a_range_and_an_option_over_nothing(

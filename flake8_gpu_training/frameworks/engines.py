@@ -330,8 +330,15 @@ class Engine:
                 yield f"{self.host.section}{self.host.written(name)}"
             yield self.host.written(name)
             yield from (name,) if name in self.host.bare else ()
+            if self.host.prefix.endswith("_"):
+                others = (f"{self.host.prefix}{other}" for other in self._other_names(name))
+                yield from (other for other in others if self.host.takes(self.run, other))
             return
         yield name
+        yield from self._other_names(name)
+
+    def _other_names(self, name: str) -> Iterator[str]:
+        """What else the engine's command takes for a parameter."""
         parameter = self.parameter(name)
         for alias in parameter.aliases if parameter is not None else ():
             yield alias.lstrip("-").replace("-", "_")

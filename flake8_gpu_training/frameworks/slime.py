@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Origin, Setting, Word, known
+from flake8_gpu_training.facts import Origin, ProblemKind, Setting, Unknown, Word, known
 from flake8_gpu_training.frameworks.reading import is_true
 from flake8_gpu_training.models import model_of
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, once_per_run
@@ -30,8 +30,17 @@ def as_launched(run: Run) -> Optional[Run]:
     """The run with the flags of its command as settings; None where it is none of slime's.
 
     A checkout of slime is seen as what its program builds: a server whose arguments are
-    computed.
+    computed. A command that is cut short before the checkpoint starts nothing as it stands:
+    that which is meant is taken.
     """
+    launched = _launched(run)
+    if launched is not None or run.meant is None:
+        return launched
+    problems = tuple(p for p in run.meant.problems if p.kind is not ProblemKind.CUT_SHORT)
+    return _launched(replace(run.meant, problems=problems))
+
+
+def _launched(run: Run) -> Optional[Run]:
     command = run.command
     if command is None:
         return None
@@ -39,6 +48,7 @@ def as_launched(run: Run) -> Optional[Run]:
     if not any(name in given for name in _TELLING) or "hf_checkpoint" not in given:
         return None
     checkpoint = given["hf_checkpoint"]
+    has_own = any(name.startswith("sglang_") for name in given)
     return replace(
         run,
         place=Place(PlaceKind.FLAGS, command.location, command),
@@ -46,7 +56,8 @@ def as_launched(run: Run) -> Optional[Run]:
         model=model_of(_named(checkpoint)),
         settings=MappingProxyType(given),
         is_open=any(
-            _is_unread(word, before) for before, word in zip(command.words, command.words[1:])
+            _is_unread(word, before, has_own)
+            for before, word in zip(command.words, command.words[1:])
         ),
     )
 
@@ -65,13 +76,29 @@ def samples(settings: Mapping[str, Setting]) -> bool:
 _WHOLE_WORD = re.compile(r"\$\{?\w+(?:\[[@*]\])?\}?")
 
 
-def _is_unread(word: Word, before: Word) -> bool:
-    """Whether a word may be several flags: an array, or a variable that is no flag's value."""
+def _is_unread(word: Word, before: Word, has_own: bool) -> bool:
+    """Whether a word may be several flags: an array, or a variable that is no flag's value.
+
+    ``has_own``: the engine's flags were read elsewhere in the command, so that an array which
+    is named for others holds none.
+    """
     if not word.splits or known(word.value) or _MODELS in word.text:
         return False
     if _WHOLE_WORD.fullmatch(word.text) is None:
         return False  # a path in a folder that is not known
+    if has_own and _OF_OTHERS.search(word.text):
+        return False
+    choices = word.value.candidates if isinstance(word.value, Unknown) else ()
+    if choices and not any("--sglang" in str(one) or "$" in str(one)[:2] for one in choices):
+        return False
     return _is_array(word) or not before.text.startswith("--")
+
+
+_OF_OTHERS = re.compile(
+    r"(?i)\b(?:eval|wandb|swanlab|tensorboard|log(?:ging)?|distributed|optimizer|ckpt|checkpoint"
+    r"|grpo|ppo|gspo|sft|perf|data|train(?:ing)?|megatron)_ARGS\b"
+)
+"""Arrays that slime's scripts name for what else they hold."""
 
 
 def _is_array(word: Word) -> bool:
@@ -83,6 +110,8 @@ def _named(checkpoint: Setting) -> Optional[str]:
     """The model's name, also where the folder of its checkpoint is not known."""
     if checkpoint.known:
         return str(checkpoint.value)
+    if isinstance(checkpoint.value, Unknown) and len(checkpoint.value.candidates) == 1:
+        return str(checkpoint.value.candidates[0])
     last = checkpoint.text.rstrip("/").rpartition("/")[2]
     return last if last and "$" not in last else None
 

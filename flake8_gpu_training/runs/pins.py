@@ -99,9 +99,17 @@ def pins(
 
 
 def with_options_last(levels: Sequence[list[Source]]) -> list[list[Source]]:
-    """``levels``, and one of the files for options (``requirements/npu.txt``): of what the
-    others speak, those do not speak for every run."""
-    main = [[one for one in level if not _is_option(one)] for level in levels]
+    """``levels``, and one of the files for options (``requirements/npu.txt``, or
+    ``Dockerfile.rocm`` beside a ``Dockerfile``): of what the others speak, those do not speak
+    for every run."""
+    images = {one.path.lower() for level in levels for one in level}
+    last = {
+        id(one)
+        for level in levels
+        for one in level
+        if _is_option(one) or _VARIANT.sub(r"\1", one.path.lower()) in images - {one.path.lower()}
+    }
+    main = [[one for one in level if id(one) not in last] for level in levels]
     said = {
         item.name
         for level in main
@@ -113,7 +121,7 @@ def with_options_last(levels: Sequence[list[Source]]) -> list[list[Source]]:
         replace(one, requirements=tuple(r for r in one.requirements if r.name not in said))
         for level in levels
         for one in level
-        if _is_option(one)
+        if id(one) in last
     ]
     return [*main, options]
 
@@ -123,6 +131,7 @@ def _is_option(source: Source) -> bool:
     return source.kind == REQUIRED and match is not None and not _BASE.fullmatch(match[1])
 
 
+_VARIANT = re.compile(r"((?:^|/)dockerfile)[._-][^/]+$")
 _OPTION = re.compile(
     r"(?:^|/)(?:(?:requirements?|reqs?|deps|dependencies)/(?:requirements?[-_.])?"
     r"|requirements?[-_.])([\w.-]+)\.(?:txt|in)$"

@@ -33,7 +33,11 @@ def meant(launch: Launch) -> Optional[Launch]:
 
 @once_per_run
 def readings_of(run: Run) -> tuple[Run, ...]:
-    """The run as its command stands and as it is meant; none when the command is whole."""
+    """The run as its command stands and as it is meant; none when the command is whole.
+
+    Only as meant, where the command as it stands starts nothing: slime's without a checkpoint.
+    """
+    from flake8_gpu_training.frameworks import slime
     from flake8_gpu_training.runs.assembly import with_profile
 
     other = run.meant
@@ -45,7 +49,10 @@ def readings_of(run: Run) -> tuple[Run, ...]:
     stands = dataclasses.replace(told, is_open=other.is_open)
     changes = {name: getattr(other, name) for name in _READ}
     whole = with_profile(dataclasses.replace(told, model=model, **changes))
-    return (whole, whole) if _is_refused(run) else (with_profile(stands), whole)
+    starts_nothing = _is_refused(run) or (
+        slime.as_launched(stands) is None and slime.as_launched(other) is not None
+    )
+    return (whole,) if starts_nothing else (with_profile(stands), whole)
 
 
 def _is_refused(run: Run) -> bool:
@@ -58,7 +65,8 @@ def _is_refused(run: Run) -> bool:
 
 def agreed(run: Run) -> Mapping[str, Setting]:
     """What both readings of ``run`` have alike, by practice."""
-    stands, whole = (reading.profile for reading in readings_of(run))
+    stands, *others = (reading.profile for reading in readings_of(run))
+    whole = others[0] if others else stands
     return {
         name: setting
         for name, setting in stands.items()

@@ -10,8 +10,10 @@ from typing import Any
 from ._shell_syntax import Program, Simple, Span, walk
 
 LOST_FLAG = re.compile(r"--\w")
+_LOST_ARRAY = re.compile(r'"?\$\{\w*(?:ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS)\[[@*]\]\}')
+_NEXT_LINE = re.compile(r"[ \t]*\n[ \t]+")
 BROKEN_CONTINUATION = re.compile(r"\\[ \t]+$", re.MULTILINE)
-_FLAG_FIRST = re.compile(r"^[ \t]*--\w", re.MULTILINE)
+_FLAG_FIRST = re.compile(rf"^[ \t]*(?:--\w|{_LOST_ARRAY.pattern})", re.MULTILINE)
 _GAP = re.compile(r"[ \t\\]*(?:#[^\n]*)?\n(?:[ \t\r\n\\]|#[^\n]*\n)*")
 """What may stand between a command and the flags meant for it: line ends, blanks, comments."""
 _BLANK = re.compile(r"\\[ \t]")
@@ -49,10 +51,24 @@ def _goes_on(last: Simple, statement: Simple, text: str) -> bool:
     end, start = last.words[-1].end, statement.words[0].start
     if last.redirects or statement.assignments or end >= start:
         return False
+    if goes_on_with_array(last, statement, text):
+        return True
     is_broken = _is_blank(last.words[-1], text)
     if not is_broken and not LOST_FLAG.match(text, start):
         return False
     return _GAP.fullmatch(text, end, start) is not None
+
+
+def goes_on_with_array(last: Simple, statement: Simple, text: str) -> bool:
+    """Whether the indented line below a command with flags begins with an array of arguments,
+    which is no program."""
+    if not last.words or not statement.words or statement.assignments:
+        return False
+    end, start = last.words[-1].end, statement.words[0].start
+    if end >= start or _LOST_ARRAY.match(text, start) is None:
+        return False
+    has_flags = any(LOST_FLAG.match(text, word.start) for word in last.words)
+    return has_flags and _NEXT_LINE.fullmatch(text, end, start) is not None
 
 
 def _is_blank(word: Span, text: str) -> bool:

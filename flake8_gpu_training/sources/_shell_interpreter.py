@@ -114,6 +114,9 @@ class _Context:
     depth: int = 0
     wrappers: tuple[tuple[Word, ...], ...] = ()
     stdin: Optional[Value] = None
+    lost: tuple[Word, ...] = ()
+    """What the statement loses: words of the state that it stands in, also where a wrapper
+    starts its program in another."""
 
 
 class Interpreter:
@@ -639,6 +642,9 @@ class Interpreter:
             return
         prefix = {made.name: self._assigned(made, context) for made in statement.assignments}
         end = context.source.end(statement.words[-1].end)
+        if statement.lost:
+            lost = (field.word() for span in statement.lost for field in expander.fields(span))
+            context = replace(context, lost=tuple(lost))
         self._command(fields, prefix, statement, context, end)
 
     def _command(
@@ -703,8 +709,6 @@ class Interpreter:
             }
             environment = {**environment, **own}
         words = tuple(field.word() for field in fields)
-        expander = self._expander(context)
-        lost = (field.word() for span in statement.lost for field in expander.fields(span))
         self.commands.append(
             Command(
                 words=words,
@@ -715,7 +719,7 @@ class Interpreter:
                 function=context.function,
                 directory=self.state.directory,
                 end=end,
-                lost=tuple(lost),
+                lost=context.lost if statement.lost else (),
             )
         )
 

@@ -665,6 +665,7 @@ _IMAGES = {
     "vllm/vllm-openai-xpu": "vllm",
     "vllm/vllm-tpu": "vllm",
     "lmsysorg/sglang": "sglang",
+    "slimerl/sglang": "sglang",
     "hiyouga/llamafactory": "llamafactory",
     "hiyouga/llama-factory": "llamafactory",
     "pytorch/pytorch": "torch",

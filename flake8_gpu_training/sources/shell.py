@@ -13,7 +13,7 @@ from typing import Callable, Optional, Union
 from ..facts import Command, Location, Problem, ProblemKind, ScriptFile, Setting, Unknown, Word
 from . import slurm
 from ._shell_comments import comments_of
-from ._shell_cuts import BROKEN_CONTINUATION, LOST_FLAG
+from ._shell_cuts import BROKEN_CONTINUATION, LOST_FLAG, goes_on_with_array
 from ._shell_interpreter import Interpreter
 from ._shell_parse import parse_program
 from ._shell_syntax import Program, Simple, walk
@@ -191,11 +191,15 @@ def _broken_lines(text: str, source: Source, program: Program) -> Iterator[Probl
             message = "spaces follow the backslash: the command ends here"
             yield Problem(ProblemKind.CUT_SHORT, message, source.location(match.start()))
             told.add(match.end() + 1)
-    simple = (s for s in walk(program.body) if isinstance(s, Simple) and s.words)
+    simple = [s for s in walk(program.body) if isinstance(s, Simple) and s.words]
+    simple.sort(key=lambda statement: statement.words[0].start)
     after_lost = False
-    for word in sorted((s.words[0] for s in simple), key=lambda word: word.start):
+    for last, statement in zip([None, *simple], simple):
+        word = statement.words[0]
         line = text.rfind("\n", 0, word.start) + 1
-        goes_on, after_lost = after_lost, LOST_FLAG.match(text, word.start) is not None
+        is_lost = LOST_FLAG.match(text, word.start) is not None
+        is_lost = is_lost or (last is not None and goes_on_with_array(last, statement, text))
+        goes_on, after_lost = after_lost, is_lost
         if after_lost and not goes_on and line not in told:  # one cause is told once
             shown = text[word.start : word.end].splitlines()[0][:40]
             message = f"{shown} is no part of the command before it"
