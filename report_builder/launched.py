@@ -22,6 +22,8 @@ def is_launched(project: Project, primary: Optional[Run], commands: Sequence[Com
     for command in commands:
         if primary.command is not None and primary.command.text == command.text:
             return True
+        if primary.location.path == command.location.path:
+            return True
         for path in _named(project, command):
             if f"/{primary.location.path}".endswith(f"/{path}"):
                 return True

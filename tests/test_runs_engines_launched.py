@@ -270,6 +270,35 @@ def test_an_indented_document_that_a_script_writes_is_read(launched: Launched) -
     assert {"model_path": "Qwen/Qwen3-8B", "tp": 2}.items() <= values(run).items()
 
 
+def test_a_block_of_python_in_a_shell_script_starts_its_server(launched: Launched) -> None:
+    body = (
+        "#!/bin/bash\nserver, port = launch_server_cmd(\n"
+        '    """\npython3 -m sglang.launch_server --model-path Qwen/Qwen3-8B \\\n'
+        '    --enable-lora\n"""\n)\n'
+    )
+    other = SERVER.format(size="0.6B", tp=1)
+    run = launched("bash block.sh", block__sh=body, other__sh=other)
+    assert run.location.path == "block.sh"
+    assert values(run) == {"model_path": "Qwen/Qwen3-8B", "enable_lora": True}
+    text = "x=1\n# launch_server_cmd( is Python's\n" + other
+    assert launched("bash plain.sh", plain__sh=text).location.line == 3
+
+
+def test_what_a_loop_finds_out_before_it_is_left_may_be_so(launched: Launched) -> None:
+    body = (
+        "import argparse, glob\nimport sglang as sgl\n"
+        "def is_whole(folder):\n    found = False\n"
+        '    for pattern in ("*.safetensors", "*.bin"):\n'
+        "        if glob.glob(folder + pattern):\n            found = True\n            break\n"
+        "    return found\n"
+        "def deploy(folder):\n    if not is_whole(folder):\n        return\n"
+        '    sgl.Engine(model_path=folder, quantization="modelopt")\n'
+        'p = argparse.ArgumentParser()\np.add_argument("--dir")\ndeploy(p.parse_args().dir)\n'
+    )
+    run = launched("python deploy.py --dir ./Qwen3-8B-FP8", deploy__py=body)
+    assert values(run) == {"model_path": "./Qwen3-8B-FP8", "quantization": "modelopt"}
+
+
 PATCH = """\
 apiVersion: workloads.x-k8s.io/v1alpha2
 kind: RoleBasedGroup

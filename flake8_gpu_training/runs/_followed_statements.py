@@ -225,7 +225,9 @@ class Statements(Expressions):
             # What follows is done only when the branch that leaves was not taken.
             frame.doubts += 1
             self.doubt += 1
-        _reset(frame.names, _joined_names(going))
+        # What a branch sets before it leaves a loop holds behind the loop, too.
+        out = [names for flow, names in ends if flow in (BREAK, CONTINUE)]
+        _reset(frame.names, _joined_names([*going, *out]))
         return NEXT
 
     def _do_for(self, node: Union[ast.For, ast.AsyncFor], frame: Frame) -> str:

@@ -39,6 +39,7 @@ from flake8_gpu_training.runs.python_entry import (
     Program,
     entries_of,
 )
+from flake8_gpu_training.runs.python_text import python_of
 from flake8_gpu_training.runs.reach import Reach, start_of
 from flake8_gpu_training.runs.registers import unregistered
 from flake8_gpu_training.runs.samples import Samples
@@ -342,9 +343,16 @@ class _Finder:
             made = made or self._asked(launch, origins, bool(runs))
             added += made
             started += made[:1]
+        started = started or self._in_files_of(runs, line)
         if not started:
             return runs, None
         return [*added, *runs], min(started, key=_launch_order)
+
+    def _in_files_of(self, runs: Sequence[Run], line: ScriptFile) -> list[Run]:
+        """The run in the files that a launch command goes through, which no command there is."""
+        paths = {command.location.path for command in line.commands} - {LAUNCH_PATH}
+        within = [run for run in runs if run.location.path in paths]
+        return [min(within, key=self._order)] if within else []
 
     def _started(self, launch: Launch, origins: Origins) -> list[Run]:
         """The runs of the commands that a program starts which does no job itself."""
@@ -558,6 +566,9 @@ def _commands(project: Project) -> Iterator[Found]:
     for script in scripts:
         for command in as_documented(project, script, _live(script, called, read)):
             yield Found(command, Origins(script=script))
+        block = python_of(project, script.path)
+        for command in started_by(block.calls) if block is not None else ():
+            yield Found(command, Origins(notebook=block))
     for config in project.configs():
         for command in config.commands:
             yield Found(command, Origins(job=config))
