@@ -528,6 +528,8 @@ class Requirement:
     version: str = ""
     by_address: bool = False
     """Taken from a repository or an archive that names no version."""
+    trunk_of: str = ""
+    """The repository (``owner/name``) that it is taken from, of the trunk as it is that day."""
 
 
 @dataclass(frozen=True)

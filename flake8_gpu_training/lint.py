@@ -19,7 +19,7 @@ from flake8_gpu_training.runs.environments import LOCKS, Environments
 from flake8_gpu_training.runs.find import find_runs, run_of_file
 from flake8_gpu_training.runs.held_sources import held_in
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run, RunKind
-from flake8_gpu_training.runs.pins import LOCK, REQUIRED, Pins, Source, pins, unreleased
+from flake8_gpu_training.runs.pins import LOCK, REQUIRED, Pins, Source, of_trunk, pins, unreleased
 from flake8_gpu_training.runs.python_entry import may_have_entries
 from flake8_gpu_training.sources.python import read_python
 from flake8_gpu_training.sources.requirements import read_requirements
@@ -74,7 +74,9 @@ def pins_around(folder: str) -> Pins:
         levels.append(list(_sources_in(parent)))
         if any((parent / mark).exists() for mark in ROOT_MARKS):
             break
-    return dataclasses.replace(pins(levels), unreleased=held_in(root) | unreleased(levels))
+    held, asked = held_in(root), unreleased(levels)
+    trunk = (of_trunk(levels) & asked) - held
+    return dataclasses.replace(pins(levels), unreleased=held | asked, trunk=trunk)
 
 
 def _sources_in(folder: Path) -> Iterator[Source]:
@@ -175,6 +177,7 @@ def _runs_of_file(file: PythonFile, installed: Pins, options: Options) -> tuple[
                 limits=installed.limits,
                 perhaps=installed.perhaps,
                 unreleased=installed.unreleased,
+                trunk=installed.trunk,
             ),
             options,
         )
@@ -191,6 +194,7 @@ def _with_versions(run: Run, options: Options) -> Run:
         versions={**run.versions, **options.versions},
         perhaps={k: v for k, v in run.perhaps.items() if k not in options.versions},
         unreleased=run.unreleased - options.versions.keys(),
+        trunk=run.trunk - options.versions.keys(),
     )
 
 

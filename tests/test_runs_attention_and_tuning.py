@@ -454,6 +454,9 @@ def test_an_encoder_is_the_model_where_it_is_trained_within_it(
     assert _value(run_of({"train.py": ENCODER.replace("PART", part)}), "attention") == attention
 
 
+TRANSFORMERS = "https://github.com/huggingface/transformers"
+
+
 @pytest.mark.parametrize(
     ("requirement", "name", "attention"),
     [
@@ -461,7 +464,10 @@ def test_an_encoder_is_the_model_where_it_is_trained_within_it(
         ("transformers<4.40", "bert-base-uncased", "eager"),
         ("transformers<4.36", "meta-llama/Llama-2-7b-hf", "eager"),
         ("transformers>=4.30", "meta-llama/Llama-2-7b-hf", "sdpa"),
-        ("git+https://github.com/huggingface/transformers", "meta-llama/Llama-2-7b-hf", "unknown"),
+        (f"git+{TRANSFORMERS}", "meta-llama/Llama-2-7b-hf", "sdpa"),
+        (f"transformers @ git+{TRANSFORMERS}.git@main", "meta-llama/Llama-2-7b-hf", "sdpa"),
+        (f"git+{TRANSFORMERS}@0f3c6a1", "meta-llama/Llama-2-7b-hf", "unknown"),
+        ("git+https://github.com/someone/transformers", "meta-llama/Llama-2-7b-hf", "unknown"),
     ],
 )
 def test_limits_of_the_project_choose_the_release(

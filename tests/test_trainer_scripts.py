@@ -478,7 +478,7 @@ def test_the_kernel_for_a_model_of_no_known_kind_is_left_open(tmp_path: Path) ->
 def test_a_source_later_than_the_releases_asked_for_chooses_as_they_do(
     tmp_path: Path, requirement: str, expected: object
 ) -> None:
-    source = "RUN pip install git+https://github.com/huggingface/transformers.git\n"
+    source = "RUN pip install git+https://github.com/huggingface/transformers.git@0f3c6a1\n"
     project = {**files(program(), requirement), "Dockerfile": f"FROM python:3.11\n{source}"}
     (run,) = runs_of(tmp_path, project)
     assert "transformers" in run.unreleased

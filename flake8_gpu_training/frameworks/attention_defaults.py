@@ -174,6 +174,8 @@ def sdpa_since(name: str) -> Optional[tuple[int, int]]:
 
 def _of_old_releases(run: Run) -> Optional[tuple[Any, str]]:
     """What releases do, of Transformers or PyTorch, that are too old to choose by family."""
+    if "transformers" in run.trunk:
+        return None
     if "transformers" in run.unreleased and not _asks_for_settled(run):
         return Unknown("the release of transformers is not known", UNTOLD), ""
     version = version_at_hand(run, "transformers")

@@ -796,6 +796,7 @@ class Assembly:
             limits={k: v for k, v in installed.limits.items() if k not in latest},
             perhaps={k: v for k, v in installed.perhaps.items() if k not in {*image, *latest}},
             unreleased=installed.unreleased - latest,
+            trunk=installed.trunk - latest,
             held={one.name: one.version for one in held if one.version},
             declared={name: own for one in held for name, own in one.declares.items()},
             problems=problems,

@@ -28,6 +28,7 @@ from flake8_gpu_training.runs.pins import (
     REQUIRED,
     Pins,
     Source,
+    of_trunk,
     pins,
     unreleased,
     with_options_last,
@@ -107,7 +108,9 @@ class Environments:
         levels = with_options_last(levels)
         mentioned = [one for folder in folders for one in self._mentioned(folder)]
         told = [one for folder in folders for one in self._told_in(folder)]
-        installed = self._unreleased | unreleased([*levels, others])
+        asked = unreleased([*levels, others])
+        installed = self._unreleased | asked
+        trunk = (of_trunk([*levels, others]) & asked) - self._unreleased
         found = pins(levels, others, mentioned, told)
         versions = {
             name: version
@@ -115,7 +118,11 @@ class Environments:
             if name != self._own or name not in installed
         }
         return replace(
-            found, versions=MappingProxyType(versions), unreleased=installed, held=self._held
+            found,
+            versions=MappingProxyType(versions),
+            unreleased=installed,
+            trunk=trunk,
+            held=self._held,
         )
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:

@@ -331,6 +331,8 @@ class Run:
     unreleased: frozenset[str] = frozenset()
     """Distributions whose source the project holds or installs from a repository: what they
     take, no release can tell."""
+    trunk: frozenset[str] = frozenset()
+    """Of those, what is installed from its own repository as it is: newer than all releases."""
     held: Mapping[str, str] = field(default_factory=_nothing)
     """Versions of sources that the project holds and the run is started from."""
     declared: Mapping[str, Mapping[str, Setting]] = field(default_factory=_nothing)

@@ -41,7 +41,8 @@ class Pins:
 
     ``versions``: the pinned ones. ``limits``: what is taken of the others (PEP 440); each entry
     is one environment. ``perhaps``: further environments that the script may run in: those of
-    other folders, and what a README names. ``unreleased``: taken from a repository. ``held``:
+    other folders, and what a README names. ``unreleased``: taken from a repository. ``trunk``:
+    of those, what comes from its own repository as it is, and is newer than all releases. ``held``:
     sources in the project that say which release they are of.
     """
 
@@ -49,6 +50,7 @@ class Pins:
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     perhaps: Mapping[str, tuple[str, ...]] = field(default_factory=_nothing)
     unreleased: frozenset[str] = frozenset()
+    trunk: frozenset[str] = frozenset()
     held: tuple[Held, ...] = ()
 
 
@@ -230,3 +232,13 @@ def unreleased(levels: Iterable[Iterable[Source]]) -> frozenset[str]:
             if item.specifier or (source.kind == IMAGE and not item.by_address)
         )
     return frozenset(found)
+
+
+_REPOSITORIES = {"transformers": "huggingface/transformers"}
+
+
+def of_trunk(levels: Iterable[Iterable[Source]]) -> frozenset[str]:
+    """Distributions that all which ask for their source take from their own repository's trunk."""
+    items = [i for level in levels for one in level for i in one.requirements if i.by_address]
+    others = {i.name for i in items if i.trunk_of.lower() != _REPOSITORIES.get(i.name)}
+    return frozenset({item.name for item in items} - others)

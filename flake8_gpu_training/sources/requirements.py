@@ -41,7 +41,8 @@ _OPTION_TAIL = re.compile(r"\s+--(?:hash|global-option|config-settings?|install-
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9][\w.-]*)")
 _AT = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*@\s*(\S+)")
 _REPOSITORY = re.compile(
-    r"(?:git|hg|svn|bzr)\+\S*?/([\w.-]+?)(?:\.git)?/?(?:@([\w./+-]+))?(?:[#?].*)?$"
+    r"(?:git|hg|svn|bzr)\+\S*?(?:[/:](?P<owner>[\w.-]+))?/(?P<name>[\w.-]+?)(?:\.git)?/?"
+    r"(?:@(?P<at>[\w./+-]+))?(?:[#?].*)?$"
 )
 _WHEEL = re.compile(r"([A-Za-z0-9][\w.]*?)-(\d[\w.+!]*?)(?:-\d\w*)?-[\w.]+-[\w.]+-[\w.]+\.whl$")
 # What ``pip freeze`` writes above an editable install that has no address (pip, freeze.py).
@@ -150,19 +151,28 @@ def _by_address(text: str, location: Location) -> Optional[Requirement]:
     elif wheel:
         name = wheel.group(1)
     elif repository:
-        name = repository.group(1)
+        name = repository.group("name")
     else:
         return None
     version = _public(wheel.group(2)) if wheel else _tag(repository)
     specifier = f"=={version}" if version else ""
-    return Requirement(canonicalize_name(name), specifier, location, version, not version)
+    trunk = _trunk(repository)
+    return Requirement(canonicalize_name(name), specifier, location, version, not version, trunk)
+
+
+def _trunk(repository: Optional[re.Match[str]]) -> str:
+    """``owner/name`` of a repository that is taken at no commit or tag of its own, or empty."""
+    if repository is None or (repository.group("at") or "main") not in ("main", "master", "HEAD"):
+        return ""
+    owner = repository.group("owner")
+    return f"{owner}/{repository.group('name')}" if owner else ""
 
 
 def _tag(repository: Optional[re.Match[str]]) -> str:
     """Version of a repository's release tag (``@v0.9.1``); a branch or commit has none."""
-    if repository is None or not repository.group(2):
+    if repository is None or not repository.group("at"):
         return ""
-    match = _RELEASE_TAG.match(repository.group(2))
+    match = _RELEASE_TAG.match(repository.group("at"))
     return match.group(1) if match else ""
 
 
