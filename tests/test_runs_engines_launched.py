@@ -242,6 +242,16 @@ def test_a_comment_behind_a_backslash_is_told_of_and_cuts_nothing_off(launched: 
     assert "move the comment to a line of its own" in verdict.judgement.findings[0].message
 
 
+def test_arguments_that_a_usage_line_leaves_out_may_be_any(launched: Launched) -> None:
+    body = "python -m sglang.launch_server [args] \\\n  --load-format remote_instance\n"
+    run = launched("bash serve.sh", serve__sh=body)
+    assert run.is_open
+    assert run.model.name is None
+    assert values(run) == {"load_format": "remote_instance"}
+    other = "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --lora-paths [a-z]*\n"
+    assert not launched("bash other.sh", other__sh=other).is_open
+
+
 def test_quoted_text_with_a_backslash_and_a_hash_is_left_alone(launched: Launched) -> None:
     body = "sed 's/a\\ #b/c/' x\nvllm serve Qwen/Qwen3-8B --served-model-name 'a \\ # b' \n"
     run = launched("bash serve.sh", serve__sh=body)

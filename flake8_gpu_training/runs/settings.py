@@ -147,7 +147,8 @@ class _ArgumentReader:
 
 
 _TO_REPLACE = re.compile(
-    r"<(?:[\w.-]+ )*(?:options?|args?|arguments?|flags?|param(?:eter)?s?)>", re.IGNORECASE
+    r"<(?:[\w.-]+ )*(?:options?|args?|arguments?|flags?|param(?:eter)?s?)>|\[[\w .-]+\]",
+    re.IGNORECASE,
 )
 """What stands for more of the command line in an example."""
 

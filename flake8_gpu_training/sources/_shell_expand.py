@@ -232,7 +232,8 @@ class Expander:
         text = self._source.text
         raw = text[span.start : span.end]
         if not _SPECIAL.search(raw):
-            unknown = Unknown("a placeholder") if PLACEHOLDER.search(raw) else None
+            is_to_replace = PLACEHOLDER.search(raw) or _MORE.fullmatch(raw)
+            unknown = Unknown("a placeholder") if is_to_replace else None
             value = (Chunk(raw, self._source, span.start, unknown),)
             return [Field(value, self._source, span.start, raw)]
         parts = parse_word(text, span.start, span.end)
@@ -496,6 +497,8 @@ class Expander:
 
 _NAME_IN_INDEX = re.compile(r"[A-Za-z_]\w*")
 _SPECIAL = re.compile(r"['\"\\$`{]")
+_MORE = re.compile(r"\[(?:[\w-]+[-_ ])?(?:args|arguments|options|opts|flags)(?: ?\.{3})?\]", re.I)
+"""How a usage line has further arguments: ``[args]``, ``[extra-options]``."""
 _TO_REPLACE = re.compile(r"<(?:your\b[^<>]*|[A-Za-z][\w.-]*(?: [A-Za-z][\w.-]*)+)>")
 """Within quotes one word may be meant as it is: ``"<image>"``."""
 _REPLACEMENT = re.compile(r"((?:\\.|[^/\\])+)(?:/(.*))?\Z", re.DOTALL)
