@@ -24,10 +24,11 @@ _CARDS = (24, 40, 48, 80, 141)
 """Memory of common cards, for an engine whose GPU is not named."""
 _REST = {True: 1.6, False: 1.2}
 """GiB for the pass and the driver where the card is open, on several GPUs and on one."""
+COPIES = ("data_parallel_size", "dp_size")
 _PARALLEL = (
     ("TP", ("tensor_parallel_size", "tp_size")),
     ("PP", ("pipeline_parallel_size", "pp_size")),
-    ("DP", ("data_parallel_size", "dp_size")),
+    ("DP", COPIES),
     ("DP attention", ("attn_dp_size",)),
     ("EP", ("ep_size",)),
 )

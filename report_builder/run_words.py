@@ -8,12 +8,13 @@ from typing import Optional
 from flake8_gpu_training.facts import Unknown
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.frameworks.engines import Mode
+from flake8_gpu_training.frameworks.reading import is_true
 from flake8_gpu_training.frameworks.registry import framework_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.memory import GIB, missing
 from flake8_gpu_training.runs.model import Run, RunKind
 from flake8_gpu_training.serving_memory import bytes_per_weight, capacity_of
-from report_builder.capacity import PARALLEL_SIZES, CapacityWords
+from report_builder.capacity import COPIES, PARALLEL_SIZES, CapacityWords
 from report_builder.marks import cell, code, number
 from report_builder.report import Report
 from report_builder.wording import place_text
@@ -394,7 +395,10 @@ def _limit_of(run: Optional[Run]) -> str:
 def _at_least(run: Run) -> Optional[int]:
     """The GPUs that a run which trains nothing asks for; None where it names no size."""
     engine = engine_of(run)
-    sizes = [engine.written(*names) for names in PARALLEL_SIZES] if engine is not None else []
+    names = [*PARALLEL_SIZES] if engine is not None else []
+    if engine is not None and is_true(engine.written("enable_dp_attention")):
+        names.remove(COPIES)  # attention is split among the GPUs that tensor parallelism has
+    sizes = [engine.written(*one) for one in names] if engine is not None else []
     told = [one.value for one in sizes if one is not None and isinstance(one.value, int)]
     return math.prod(told) if told else None
 

@@ -282,3 +282,14 @@ def test_a_capacity_of_several_copies_says_so(tmp_path: Path, engine: str) -> No
     assert "共 4 个副本" in several
     one = written(tmp_path, {"serve.sh": script.replace(" 4\n", " 1\n")})[name]
     assert "副本" not in section(one, "显存估算参考")
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"), [("--enable-dp-attention", "unknown GPU × 8,"), ("", "unknown GPU × 64,")]
+)
+def test_ranks_of_attention_lie_within_tensor_parallelism(
+    more: str, shown: str, tmp_path: Path
+) -> None:
+    server = f"python3 -m sglang.launch_server --model-path me/x-27B --tp 8 --dp 8 {more}\n"
+    made = written(tmp_path, {"serve.sh": server}, lang="en")
+    assert shown in made["v0_sglang-optimization-report.md"]

@@ -334,3 +334,41 @@ def test_what_a_branch_adds_to_an_array_concerns_its_own_key_alone(
     items = items_of(audited(tmp_path, {"run.sh": _BRANCHED.format(added=added)}))
     assert items["radix-cache"].status is cache
     assert items["single-batch-overlap"].status is overlap
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told", "tensor", "share"),
+    [
+        (("4", "0.6", "8", "0.8"), "=8 or 4 (by a branch of the script)", ON, ON),
+        (("1", "0.6", "8", "0.8"), "", Status.UNKNOWN, ON),
+        (("4", "$SHARE", "4", "0.8"), "", ON, Status.UNKNOWN),
+    ],
+)
+def test_a_size_of_each_branch_is_on_where_all_are(
+    sizes: tuple[str, ...], told: str, tensor: Status, share: Status, tmp_path: Path
+) -> None:
+    script = (
+        'if [ -n "$NPU" ]; then TP={2}; SHARE={3}; else TP={0}; SHARE={1}; fi\n'
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+        "actor_rollout_ref.rollout.name=sglang "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=${{TP}} "
+        "actor_rollout_ref.rollout.gpu_memory_utilization=${{SHARE}}\n"
+    )
+    items = items_of(audited(tmp_path, {"run.sh": script.format(*sizes)}))
+    assert items["tensor-parallel"].status is tensor
+    assert items["mem-fraction-static"].status is share
+    assert told in items["tensor-parallel"].current.en
+
+
+def test_verl_keeps_the_length_of_requests_to_itself(tmp_path: Path) -> None:
+    command = (
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-8B "
+        "actor_rollout_ref.rollout.name=sglang {}\n"
+    )
+    own = "actor_rollout_ref.rollout.max_model_len=4096"
+    handed = "+actor_rollout_ref.rollout.engine_kwargs.sglang.context_length=4096"
+    for key, status in ((own, OFF), (handed, ON)):
+        root = tmp_path / status.value
+        root.mkdir()
+        items = items_of(audited(root, {"run.sh": command.format(key)}))
+        assert items["context-length"].status is status

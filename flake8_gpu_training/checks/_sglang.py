@@ -18,7 +18,7 @@ from flake8_gpu_training.checks._engine import (
 from flake8_gpu_training.checks._judging import cannot_tell, on
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks.base import Evidence, Example, Judgement, Status
-from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.facts import Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import number
 from flake8_gpu_training.language import Text
@@ -103,6 +103,38 @@ def worked_out(engine: Engine, name: str, by: Text) -> Judgement:
     said = Text(f"{name} {by.zh}（{engine.called}）", f"{name} {by.en} ({engine.called})")
     current = Text(f"已启用：{said.zh}", f"on: {said.en}")
     return replace(found, evidence=(Evidence(said.en, None, said),), current=current)
+
+
+def branches_of(setting: Setting) -> tuple[object, ...]:
+    """The values that the branches of a script give an unknown setting; one that a branch leaves
+    empty is none."""
+    found = setting.value.candidates if isinstance(setting.value, Unknown) else ()
+    return tuple(value for value in found if value not in ("", None))
+
+
+def numbers_of(setting: Setting) -> tuple[float, ...]:
+    """The same where all of several are numbers, else none: one alone stands beside another that
+    is not known."""
+    found = [number(value) for value in branches_of(setting)]
+    numbers = tuple(value for value in found if value is not None)
+    return numbers if len(numbers) == len(found) > 1 else ()
+
+
+def on_either_way(setting: Setting) -> Judgement:
+    """On, whichever of its values a branch of the script gives."""
+    values = [str(value) for value in branches_of(setting)]
+    by = (
+        Text("（由脚本分支决定）", " (by a branch of the script)")
+        if len(values) > 1
+        else Text("，或默认值", ", or the default")
+    )
+    said = Text(
+        f"{setting.name}={' 或 '.join(values)}{by.zh}",
+        f"{setting.name}={' or '.join(values)}{by.en}",
+    )
+    current = Text(f"已启用：{said.zh}", f"on: {said.en}")
+    evidence = (Evidence(said.en, setting.location, said),)
+    return Judgement(Status.ENABLED, evidence=evidence, current=current)
 
 
 DECODES_NOT = Text("嵌入模型不解码", "an embedding model decodes nothing")

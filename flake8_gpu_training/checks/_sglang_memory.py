@@ -26,6 +26,8 @@ from flake8_gpu_training.checks._sglang import (
     is_hybrid,
     is_on,
     is_sparse,
+    numbers_of,
+    on_either_way,
     only_embeds,
     optional,
     speculates,
@@ -148,7 +150,10 @@ def static_share(engine: Engine) -> Judgement:
     """``mem_fraction_static``: what weights and KV cache may take."""
     setting = engine.option("mem_fraction_static")
     if not setting.known:
-        return cannot_tell(setting)
+        branches = numbers_of(setting)
+        lends = engine.mode is not Mode.RLHF_COLOCATE or is_on(engine, "enable_memory_saver")
+        is_fine = bool(branches) and (lends or max(branches) <= _LENT)
+        return on_either_way(setting) if is_fine else cannot_tell(setting)
     share = number(setting.value)
     if engine.mode is Mode.RLHF_COLOCATE:
         return _lent(engine, setting, share)

@@ -24,6 +24,7 @@ from flake8_gpu_training.checks._sglang import (
     FA3_DEFAULT,
     asked_backend,
     attention_ranks,
+    branches_of,
     chosen_backend,
     default_backend,
     defaulted,
@@ -35,6 +36,8 @@ from flake8_gpu_training.checks._sglang import (
     is_sparse,
     multiplies_fp8,
     number_of,
+    numbers_of,
+    on_either_way,
     only_embeds,
     samples,
     worked_out,
@@ -100,7 +103,8 @@ def _size(engine: Engine, name: str, text: Text) -> Judgement:
         return lacks(engine)
     setting = engine.option(name)
     if not setting.known:
-        return cannot_tell(setting)
+        branches = numbers_of(setting)
+        return on_either_way(setting) if min(branches, default=1) > 1 else cannot_tell(setting)
     if _above_one(setting):
         return on(setting)
     return cannot_apply(_ONE_GPU) if _has_one_gpu(engine) else off(text)
@@ -269,7 +273,9 @@ def backend(engine: Engine) -> Judgement:
             return cannot_tell(Text("模型未知", "the model is not known"))
         return _chosen(engine)
     if not asked.known:
-        return cannot_tell(asked)
+        branches = branches_of(asked)
+        is_slow = not branches or any(value in _SLOW for value in branches)
+        return cannot_tell(asked) if is_slow or latent is None else on_either_way(asked)
     if asked.value not in _SLOW:
         return (
             cannot_tell(Text("模型未知", "the model is not known")) if latent is None else on(asked)

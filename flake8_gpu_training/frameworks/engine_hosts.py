@@ -331,7 +331,6 @@ SGLANG_HOSTS: Mapping[str, Host] = MappingProxyType(
             {
                 "tp_size": f"{_ROLLOUT}.tensor_model_parallel_size",
                 "mem_fraction_static": f"{_ROLLOUT}.gpu_memory_utilization",
-                "context_length": f"{_ROLLOUT}.max_model_len",
                 "max_running_requests": f"{_ROLLOUT}.max_num_seqs",
                 "enable_memory_saver": f"{_ROLLOUT}.free_cache_engine",
                 "disable_cuda_graph": f"{_ROLLOUT}.enforce_eager",

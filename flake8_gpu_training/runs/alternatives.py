@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from flake8_gpu_training.facts import Document, Entry, Node, Setting, Unknown, Word, known
 
-MAX_ALTERNATIVES = 16
+MAX_ALTERNATIVES = 32
 _BY_BRANCH = "it depends on a branch of the script"
 
 

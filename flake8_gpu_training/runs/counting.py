@@ -327,11 +327,14 @@ _SERVED = (
 
 
 def _count_server(counter: _Counter) -> tuple[Setting, Setting]:
-    """An engine's worker processes: the product of its parallel sizes."""
+    """An engine's worker processes: the product of its parallel sizes. SGLang spreads attention,
+    with DP attention, over the GPUs that tensor parallelism has."""
     total = 1
     place: Optional[Location] = None
     notes = []
-    for names in _SERVED:
+    within = counter.settings.get("enable_dp_attention")
+    is_within = within is not None and within.value is True
+    for names in _SERVED[:-1] if is_within else _SERVED:
         setting = next((counter.settings[n] for n in names if n in counter.settings), None)
         if setting is None:
             continue
