@@ -100,6 +100,9 @@ _BY_SUFFIX: Mapping[str, FileKind] = {
     ".jsonc": FileKind.JSON,
     ".toml": FileKind.TOML,
 }
+_TEMPLATE = ".tpl"
+_HELM_VALUES = re.compile(rb"^servingEngineSpec:", re.MULTILINE)
+"""What values of vLLM's production stack begin with; Terraform fills them in as templates."""
 _REQUIREMENT_NAMES = frozenset(
     [
         "pyproject.toml",
@@ -237,6 +240,8 @@ def kind_of(path: str, head: bytes = b"") -> FileKind:
         return FileKind.DOCKERFILE
     if _MAKEFILE.fullmatch(name) and suffix not in (".py", ".md", ".sh"):
         return FileKind.MAKEFILE
+    if suffix == _TEMPLATE:
+        return FileKind.YAML if _HELM_VALUES.search(head) else FileKind.OTHER
     known = _BY_SUFFIX.get(suffix)
     return known if known is not None else _by_shebang(head)
 
@@ -571,7 +576,9 @@ def _kind_at(full: Path, path: str) -> FileKind:
     kind = kind_of(path)
     name = posixpath.basename(path).lower()
     suffix = posixpath.splitext(name)[1]
-    is_open = kind is FileKind.OTHER and ("." not in name.lstrip(".") or suffix in _SCRIPT_SUFFIXES)
+    is_open = kind is FileKind.OTHER and (
+        "." not in name.lstrip(".") or suffix in _SCRIPT_SUFFIXES or suffix == _TEMPLATE
+    )
     if is_open or (kind is FileKind.REQUIREMENTS and _CONDA.fullmatch(name)):
         try:
             return kind_of(path, _head(full))

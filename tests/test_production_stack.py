@@ -118,3 +118,42 @@ def test_a_file_with_the_latest_image_has_not_the_release_of_the_one_beside_it(t
     (tmp_path / "other.yaml").write_text(latest, encoding="utf-8")
     found = {run.model.name: run.versions.get("vllm") for run in runs_of(tmp_path, VALUES)}
     assert found == {"org/model": "0.20.2", "org/other": None}
+
+
+def test_values_that_terraform_fills_in_are_values(tmp_path):
+    (tmp_path / "gpu.tpl").write_text("# a template\n" + VALUES, encoding="utf-8")
+    text = '{{- define "chart.name" -}}\n{{ .Chart.Name }}: vllm serve other\n{{- end -}}\n'
+    (tmp_path / "_helpers.tpl").write_text(text, encoding="utf-8")
+    project = Project.open(tmp_path)
+    (run,) = find_runs(project, "helm install stack repo/chart -f gpu.tpl")
+    assert (run.location.path, run.model.name) == ("gpu.tpl", "org/model")
+    assert project.read("_helpers.tpl") is None
+
+
+def test_each_engine_has_its_own_image_and_gpus(tmp_path):
+    second = (
+        VALUES.partition("  modelSpec:\n")[2]
+        .replace("name: a", "name: b")
+        .replace("v0.20.2", "v0.15.1")
+        .replace("org/model", "org/other")
+        .replace("requestGPU: 2", "requestGPU: 4")
+        .replace("ParallelSize: 2", "ParallelSize: 1")
+    )
+    runs = runs_of(tmp_path, VALUES + second)
+    found = {run.model.name: run for run in runs}
+    assert found["org/model"].versions["vllm"] == "0.20.2"
+    assert found["org/model"].hardware.gpus_per_node == 2
+    assert found["org/other"].versions["vllm"] == "0.15.1"
+    assert found["org/other"].hardware.gpus_per_node == 4
+
+
+def test_values_of_a_test_are_read_when_a_command_names_them(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "values.yaml").write_text(VALUES, encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(VALUES.replace("org/model", "org/mine"), encoding="utf-8")
+    project = Project.open(tmp_path)
+    assert [run.model.name for run in find_runs(project)] == ["org/mine"]
+    line = "helm upgrade --install stack helm -f tests/values.yaml"
+    first, second = find_runs(project, line)
+    assert (first.primary, first.model.name) == (True, "org/model")
+    assert second.model.name == "org/mine"

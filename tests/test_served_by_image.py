@@ -100,3 +100,30 @@ def test_a_branch_that_only_wraps_the_program_hides_no_run(tmp_path, one, other)
 @pytest.mark.parametrize("other", ["torchrun --nproc_per_node 2", "docker run image python3"])
 def test_a_branch_that_starts_another_program_leaves_the_run_open(tmp_path, other):
     assert not runs_of(tmp_path, "serve.sh", LAUNCH.format("python3", other))
+
+
+POD = """\
+containers:
+  - name: server
+    image: vllm/vllm-openai:v0.20.2
+    command: [sh, -c]
+    args: ["pip install extra && vllm serve org/model --max-num-seqs 8"]
+"""
+
+
+def test_a_pods_containers_alone_are_a_job(tmp_path):
+    (run,) = runs_of(tmp_path, "pod.yaml", POD)
+    assert (run.framework, run.model.name) == ("vllm", "org/model")
+    assert run.settings["max_num_seqs"].value == 8
+    assert run.versions["vllm"] == "0.20.2"
+
+
+def test_containers_without_an_image_are_no_job(tmp_path):
+    text = POD.replace("    image: vllm/vllm-openai:v0.20.2\n", "")
+    assert not runs_of(tmp_path, "pod.yaml", text)
+
+
+def test_the_image_for_tpus_starts_the_server(tmp_path):
+    line = "docker run --privileged vllm/vllm-tpu:v0.20.2 --model org/model --max-num-seqs 8\n"
+    (run,) = runs_of(tmp_path, "serve.sh", line)
+    assert (run.framework, run.model.name) == ("vllm", "org/model")

@@ -8,6 +8,10 @@ from typing import Optional
 import pytest
 from checks_support import findings, runs_of
 
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.project import Project
+from flake8_gpu_training.runs.find import find_runs
+
 FORMER = "from transformers import TrainingArguments\nTrainingArguments(output_dir='o', {}='no')\n"
 OLD = FORMER.format("evaluation_strategy")
 NEW = FORMER.format("eval_strategy")
@@ -459,3 +463,40 @@ def test_what_a_readme_installs_holds_where_nothing_else_is_said(
     tmp_path: Path, files: dict[str, str], version: str
 ) -> None:
     assert pinned(tmp_path, files)["ms-swift"] == version
+
+
+def test_an_index_of_one_releases_wheels_pins_it(tmp_path):
+    url = "https://wheels.vllm.ai/rocm/0.14.1/rocm700"
+    (tmp_path / "page_0.sh").write_text(f"uv pip install vllm --extra-index-url {url}\n")
+    (tmp_path / "page_1.sh").write_text("vllm serve org/model --swap-space 32\n")
+    (tmp_path / "other_0.sh").write_text("pip install vllm==0.19.0\n")
+    (tmp_path / "other_1.sh").write_text("vllm serve org/other\n")
+    found = {run.location.path: run for run in find_runs(Project.open(tmp_path))}
+    assert found["page_1.sh"].versions["vllm"] == "0.14.1"
+    assert found["other_1.sh"].versions["vllm"] == "0.19.0"
+
+
+def test_an_index_of_no_release_pins_none(tmp_path):
+    (tmp_path / "a.sh").write_text(
+        "pip install vllm --extra-index-url https://wheels.vllm.ai/nightly/cu129\n"
+        "vllm serve org/model\n"
+    )
+    (run,) = find_runs(Project.open(tmp_path))
+    assert "vllm" not in run.versions
+
+
+def test_a_flag_that_later_releases_lack_tells_the_release(tmp_path):
+    def engine(flags):
+        (tmp_path / "a.sh").write_text(f"vllm serve org/model {flags}\n")
+        (run,) = find_runs(Project.open(tmp_path))
+        found = engine_of(run)
+        assert found is not None
+        assert found.release is not None
+        return found.release
+
+    newest = engine("--max-num-seqs 8")
+    older = engine("--swap-space 32")
+    assert newest.version == newest.table.versions[-1]
+    assert older.version != newest.version
+    assert older.table.knows("engine", "swap_space", older.table.release(older.version))
+    assert engine("--no-such-flag 1").version == newest.version

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -112,6 +112,25 @@ class Kind:
     computed: Callable[[Engine, str], Optional[Setting]] = lambda engine, name: None
 
 
+def _that_takes(found: AtHand, groups: Sequence[str], run: Run) -> AtHand:
+    """``found``, or the newest release that has all the flags of ``run`` where its own lacks one:
+    nobody could start it with that."""
+    table = found.table
+    flags = [n for n, s in run.settings.items() if s.origin is Origin.FLAG and "." not in n]
+    known = [n for n in flags if any(table.spans(group, n) for group in groups)]
+
+    def takes_all(release: int) -> bool:
+        return all(any(table.knows(group, name, release) for group in groups) for name in known)
+
+    if takes_all(table.release(found.version)):
+        return found
+    fits = tuple(filter(takes_all, found.allowed or ()))
+    fits = fits or tuple(filter(takes_all, range(len(table.versions))))
+    if not fits:
+        return found
+    return AtHand(table, table.versions[fits[-1]], fits, False, fits[-1:])
+
+
 @dataclass(frozen=True)
 class Engine:
     """The engine of a run. ``mode`` is None where it cannot be told.
@@ -147,6 +166,8 @@ class Engine:
         it; None where a release is pinned that no table has."""
         wanted = self.host.engine_asked_for(self.run) if self.host is not None else ""
         found = at_hand(self.run, self.name, wanted)
+        if found is not None and self.host is None and not self.run.versions.get(self.name):
+            found = _that_takes(found, self.groups, self.run)
         own = self.host is not None and self.host.since
         if found is not None or own or not self.kind.builds_are_newest:
             return found

@@ -111,7 +111,7 @@ from flake8_gpu_training.runs.settings import (
     rank,
     renamed,
 )
-from flake8_gpu_training.runs.versions import image_versions, latest_in
+from flake8_gpu_training.runs.versions import image_versions, job_versions, latest_in
 from flake8_gpu_training.sources._shell_text import CRLF
 
 _KEY_VALUE = frozenset({"llamafactory", "flow_factory", "generic"})
@@ -764,7 +764,7 @@ class Assembly:
         problems = self._problems(parts, command)
         started = parts.entry or place.location.path
         installed = self.installed(*dict.fromkeys((started, at.path)))
-        image = image_versions(command)
+        image = {**job_versions(origins.job, command), **image_versions(command)}
         latest = latest_in(origins.job, command)
         pinned = {k: v for k, v in installed.versions.items() if k not in latest}
         held = held_for(installed.held, (started, at.path, *parts.files))

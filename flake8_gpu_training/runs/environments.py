@@ -60,6 +60,7 @@ def _own_name(text: str) -> str:
 
 
 _NAMES_VERSIONS = re.compile(r"(?i)^readme[\w.-]*\.(?:md|rst|txt)$|\.(?:py|ipynb)$")
+_NUMBERED = re.compile(r"(.*[^/])[_-]\d+\.(?:sh|bash)")
 MAX_MENTIONS = 40
 """Files of a folder that are searched for the versions of a service's machines."""
 
@@ -91,16 +92,31 @@ class Environments:
         own = [s for s in self._sources if s.kind in (INSTALLED, IMAGE) and s.path in paths]
         own += self._stated_in(paths)
         folders = tuple(_upwards(paths))
-        if own:
-            return self._of(folders, own)
+        series = self._series_of(paths, own)
+        if own or series:
+            return self._of(folders, own, series)
         if folders not in self._found:
-            self._found[folders] = self._of(folders, own)
+            self._found[folders] = self._of(folders, own, series)
         return self._found[folders]
 
-    def _of(self, folders: tuple[str, ...], own: list[Source]) -> Pins:
-        levels = [own]
+    def _series_of(self, paths: Iterable[str], own: Sequence[Source]) -> list[Source]:
+        """What scripts of the same name install that only differ in their numbers, as the steps
+        of one page do."""
+        names = {found[1] for path in paths if (found := _NUMBERED.fullmatch(path))}
+        return [
+            one
+            for one in self._sources
+            if one.kind in (INSTALLED, IMAGE)
+            and (found := _NUMBERED.fullmatch(one.path))
+            and found[1] in names
+            and one not in own
+        ]
+
+    def _of(self, folders: tuple[str, ...], own: list[Source], series: list[Source]) -> Pins:
+        levels = [own, series]
+        nearest = [*own, *series]
         others = [
-            one for one in self._sources if one not in own and not one.path.endswith(".ipynb")
+            one for one in self._sources if one not in nearest and not one.path.endswith(".ipynb")
         ]
         for folder in folders:
             levels.append([one for one in others if folder in one.homes])

@@ -49,6 +49,7 @@ from flake8_gpu_training.runs.started import commands_of_launch
 from flake8_gpu_training.runs.storage import mounts_of
 from flake8_gpu_training.runs.subprocesses import started_by
 from flake8_gpu_training.runs.templates import bound_to, each_file, names_configuration
+from flake8_gpu_training.sources.job import with_own_resources
 
 if TYPE_CHECKING:
     from flake8_gpu_training.frameworks.detection import Detection
@@ -153,10 +154,12 @@ class _Finder:
         )
         if not any(run.kind is RunKind.TRAIN for run in runs):
             runs += self._unrecognised()
-        runs = self._without_auxiliary(_distinct(runs))
+        every = _distinct(runs)
+        runs = self._without_auxiliary(every)
         chosen = None
         if launch_command:
-            runs, chosen = self._launched(runs, launch_command)
+            hidden = [run for run in every if run not in runs] if len(runs) < len(every) else []
+            runs, chosen = self._launched(runs, launch_command, hidden)
         if not runs:
             return ()
         primary = chosen or min(runs, key=self._order)
@@ -314,11 +317,14 @@ class _Finder:
 
     # --- the primary run ---
 
-    def _launched(self, runs: list[Run], text: str) -> tuple[list[Run], Optional[Run]]:
+    def _launched(
+        self, runs: list[Run], text: str, hidden: Sequence[Run]
+    ) -> tuple[list[Run], Optional[Run]]:
         """``runs`` and the one that a launch command starts, added when it is new.
 
         The scripts that it starts are followed with the arguments it gives them. Of several
-        runs it is the first that trains, and is no trial by its name.
+        runs it is the first that trains, and is no trial by its name. A run of a test or a
+        document (``hidden``) counts when the command names its file.
         """
         line = self.project.command_line(text, LAUNCH_PATH)
         started: list[Run] = []
@@ -327,9 +333,8 @@ class _Finder:
             launch = read_launch(command) or self._installed(command)
             if launch is None:
                 within = self._of_script(runs, command)
-                made = (
-                    [within] if within is not None else self._unrecognised_in(command, bool(runs))
-                )
+                named = within or self._of_script(hidden, command)
+                made = [named] if named is not None else self._unrecognised_in(command, bool(runs))
                 added += made if within is None else []
                 started += made[:1]
                 continue
@@ -570,8 +575,8 @@ def _commands(project: Project) -> Iterator[Found]:
         for command in started_by(block.calls) if block is not None else ():
             yield Found(command, Origins(notebook=block))
     for config in project.configs():
-        for command in config.commands:
-            yield Found(command, Origins(job=config))
+        for command, job in with_own_resources(config):
+            yield Found(command, Origins(job=job))
     for file in _python_files(project):
         for command in file.shell:
             yield Found(command, Origins(notebook=file))

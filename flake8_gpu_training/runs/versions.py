@@ -23,6 +23,19 @@ def image_versions(command: Optional[Command]) -> dict[str, str]:
     return found
 
 
+def job_versions(job: Optional[ConfigFile], command: Optional[Command]) -> dict[str, str]:
+    """What the one image of a command's container in its job description holds."""
+    from flake8_gpu_training.sources.requirements import requirements_from_image
+
+    if job is None or command is None or command.location.path != job.path:
+        return {}
+    images = [one for one in job.resources if one.name == "image" and isinstance(one.value, str)]
+    if len({one.value for one in images}) != 1:
+        return {}
+    found = requirements_from_image(images[0].value, images[0].location or command.location)
+    return {item.name: item.version for item in found if item.version}
+
+
 def latest_in(job: Optional[ConfigFile], command: Optional[Command]) -> frozenset[str]:
     """Servers of which all images in the command's own job description are the latest.
 

@@ -7,7 +7,8 @@ import re
 # docs.vllm.ai, "Using Docker" and the installation pages of each device: what stands behind the
 # image's name goes to the OpenAI-compatible server.
 _ENTRYPOINTS = {
-    f"vllm/vllm-openai{device}": ("vllm", "serve") for device in ("", "-rocm", "-cpu", "-xpu")
+    f"vllm/vllm-{device}": ("vllm", "serve")
+    for device in ("openai", "openai-rocm", "openai-cpu", "openai-xpu", "tpu")
 }
 _PROGRAM = re.compile(
     r"(?:.*/)?(?:(?:ba|da|z)?sh|env|python[\d.]*|vllm|ray|torchrun|sleep|[\w.-]+\.(?:sh|py))"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from flake8_gpu_training.facts import Command, ConfigFile, Document, Setting
-from flake8_gpu_training.sources._job_base import Read, Unit, read_nothing
+from flake8_gpu_training.facts import Command, ConfigFile, Document, Node, Setting
+from flake8_gpu_training.sources._job_base import Read, Unit, child, read_nothing
 from flake8_gpu_training.sources._job_compose import ComposeService, values_beside
 from flake8_gpu_training.sources._job_kubernetes import config_maps, containers_of
 from flake8_gpu_training.sources._job_production_stack import engines_of, is_values, runtime_of
@@ -69,9 +69,29 @@ def resources_in_config(config: ConfigFile) -> tuple[Setting, ...]:
     )
 
 
+def with_own_resources(config: ConfigFile) -> Iterator[tuple[Command, ConfigFile]]:
+    """Each command of the job, and the job as its container or service sees it.
+
+    What the container asks for itself is there, and that of others of which it says nothing.
+    """
+    units = [
+        unit for document in config.documents for unit in _units(config, document, read_nothing)
+    ]
+    if len(units) < 2:
+        yield from ((command, config) for command in config.commands)
+        return
+    places = [frozenset(command.location for command in unit.commands()) for unit in units]
+    for command in config.commands:
+        mine = next((u for u, at in zip(units, places) if command.location in at), None)
+        own = tuple(mine.resources()) if mine is not None else ()
+        names = {setting.name for setting in own}
+        others = tuple(one for one in config.resources if one.name not in names)
+        yield command, replace(config, resources=(*own, *others)) if own else config
+
+
 def _form(document: Document) -> str:
     keys = document.root.mapping
-    if "apiVersion" in keys and "kind" in keys:
+    if ("apiVersion" in keys and "kind" in keys) or _is_part_of_pod(document.root):
         return "kubernetes"
     if "servingEngineSpec" in keys and is_values(document.root):
         return "production-stack"
@@ -80,6 +100,12 @@ def _form(document: Document) -> str:
     if any(key in keys for key in TASK_COMMANDS) and not _TASK_MARKERS.isdisjoint(keys):
         return "task"
     return ""
+
+
+def _is_part_of_pod(root: Node) -> bool:
+    """Whether a document shows a pod's containers alone."""
+    containers = child(root, "containers") or child(root, "spec", "containers")
+    return containers is not None and any("image" in item.mapping for item in containers.items)
 
 
 def _units(config: ConfigFile, document: Document, read: Read) -> Iterator[Unit]:

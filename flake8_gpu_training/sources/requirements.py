@@ -6,7 +6,8 @@ import ast
 import posixpath
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Callable, Optional, Union
 
 from packaging.requirements import InvalidRequirement
@@ -635,7 +636,26 @@ def requirements_from_command(command: Command) -> tuple[Requirement, ...]:
             reader = conda_requirement if conda else requirement
             parsed = reader(text, word.location)
             found += [parsed] if parsed is not None else []
-    return tuple(found)
+    return tuple(_as_the_index_has(found, texts))
+
+
+# docs.vllm.ai, "Installation": an index of one release's wheels for a device or a CUDA.
+_WHEELS = re.compile(
+    r"https?://wheels\.vllm\.ai/(?:[a-z]\w*/)?v?(\d+\.\d+\.\d+(?:\.?post\d+)?)(?:/|$)"
+)
+
+
+def _as_the_index_has(found: _Found, texts: Sequence[str]) -> _Found:
+    """``found``, with the release of vLLM that an index of its wheels is of."""
+    of_index = next((match[1] for text in texts if (match := _WHEELS.search(text))), None)
+    if of_index is None:
+        return found
+    return [
+        replace(item, specifier=f"=={of_index}", version=of_index)
+        if item.name == "vllm" and not item.specifier
+        else item
+        for item in found
+    ]
 
 
 def _install_arguments(texts: list[str]) -> tuple[int, bool]:
