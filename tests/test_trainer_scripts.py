@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+from audits_support import audit_named, items_of
 from checks_support import findings, judged, runs_of, status
 
 from flake8_gpu_training.checks.base import Status
+from flake8_gpu_training.checks.registry import all_checks
 from flake8_gpu_training.cli import main
+from flake8_gpu_training.verdicts import judge
 from report_builder.run_words import RunWords
+from report_builder.scoring import score
 
 PROGRAM = """\
 import torch
@@ -767,3 +771,42 @@ Trainer(model=model, args=args, train_dataset=data).train()
     (run,) = runs_of(tmp_path, {"train.py": text, "run.sh": command})
     assert run.value("precision") == "bf16"
     assert run.value("tf32") is True
+
+
+AUDIT = audit_named("transformers")
+CLASSIFIER = """\
+import torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM, GPT2ForSequenceClassification
+from transformers import Trainer, TrainingArguments
+
+model = GPT2ForSequenceClassification.from_pretrained("gpt2", num_labels=2)
+trainer = Trainer(model=model, args=TrainingArguments("out"), train_dataset=[])
+trainer.train()
+"""
+INFERENCE = 'model = PeftModel.from_pretrained(base, "out", torch_dtype=torch.float16)\n'
+
+
+def test_a_decoder_that_classifies_is_seen_where_it_is_loaded(tmp_path: Path) -> None:
+    (run,) = runs_of(tmp_path, files(CLASSIFIER))
+    assert items_of(score(AUDIT, judge(run, all_checks())))["sdpa"].status is Status.ENABLED
+
+
+@pytest.mark.parametrize(("behind", "expected"), [(True, False), (False, True)])
+def test_what_is_loaded_behind_the_trainer_is_not_what_trains(
+    tmp_path: Path, behind: bool, expected: bool
+) -> None:
+    head, _, rest = CLASSIFIER.partition("model = ")
+    text = f"{CLASSIFIER}{INFERENCE}" if behind else f"{head}{INFERENCE}model = {rest}"
+    (run,) = runs_of(tmp_path, files(text))
+    item = items_of(score(AUDIT, judge(run, all_checks())))["fp16"]
+    assert (item.status is Status.ENABLED) is expected
+
+
+def test_neither_type_is_on_where_the_checkpoint_decides_what_is_computed(tmp_path: Path) -> None:
+    text = CLASSIFIER.replace("num_labels=2", "quantization_config=config")
+    (run,) = runs_of(tmp_path, files(text))
+    for name in ("bf16", "fp16"):
+        item = items_of(score(AUDIT, judge(run, all_checks())))[name]
+        assert item.status is Status.DISABLED
+        assert "neither bf16 nor fp16" in item.current.en

@@ -128,6 +128,11 @@ def _untold(setting: Setting) -> Text:
             return Text(f"{name.zh}：无法静态得知", f"{name.en}: not known")
         is_of_another = setting.text and setting.note.endswith(f"={setting.text}")
         read = setting.note if is_of_another else setting.written
+        if isinstance(setting.value, Unknown) and read == setting.name:
+            return Text(
+                f"{name.zh}：无法静态得知（{setting.location}）",
+                f"{name.en}: not known: {setting.value.reason} ({setting.location})",
+            )
         return Text(
             f"{name.zh}：无法静态得知：`{read}`（{setting.location}）",
             f"{name.en}: not known: `{read}` ({setting.location})",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Optional
 
-from flake8_gpu_training.facts import Call, Import, known
+from flake8_gpu_training.facts import Call, Import, PythonFile, known
 from flake8_gpu_training.runs.model import Place, PlaceKind, Run
 
 
@@ -76,11 +76,39 @@ def _image_models(run: Run) -> list[str]:
 _DECODERS = ("ForCausalLM", "ForImageTextToText", "ForVision2Seq", "ForConditionalGeneration")
 
 
+def loads(run: Run) -> Iterator[Call]:
+    """Calls of ``from_pretrained``, but those behind all trainers: they load what was trained."""
+    for program in run.python:
+        for call in program.calls_to(".from_pretrained"):
+            if not _is_behind_training(program, call):
+                yield call
+
+
+def _is_behind_training(program: PythonFile, call: Call) -> bool:
+    made = [one for one in program.calls if one.name.endswith("Trainer")]
+    lines = [one.location.line for one in made if one.scope == call.scope]
+    return len(lines) == len(made) > 0 and call.location.line > max(lines)
+
+
 def decoder_loads(run: Run) -> Iterator[Call]:
     """Calls of ``from_pretrained`` that load a language model with its head."""
-    for call in calls(run, ".from_pretrained"):
+    for call in loads(run):
         if call.name.rpartition(".")[0].endswith(_DECODERS):
             yield call
+
+
+def headed_loads(run: Run) -> Iterator[Call]:
+    """Those, and calls that load one with a head that classifies instead."""
+    for call in loads(run):
+        if call.name.rpartition(".")[0].endswith(_HEADS):
+            yield call
+
+
+_HEADS = (
+    *_DECODERS,
+    *("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
+    "ForMultipleChoice",
+)
 
 
 def predicts_tokens(run: Run) -> bool:

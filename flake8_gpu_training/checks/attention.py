@@ -34,8 +34,8 @@ from flake8_gpu_training.checks._kernel_examples import (
 )
 from flake8_gpu_training.checks._programs import (
     calls,
-    decoder_loads,
     first_call,
+    headed_loads,
     imports,
     is_convolutional,
     says,
@@ -329,7 +329,7 @@ def _where_the_model_is_loaded(run: Run, answer: Judgement) -> Judgement:
     of the trainer, which do not know it."""
     if run.framework not in ("hf_trainer", "generic") or "attn_implementation" in run.settings:
         return answer
-    loads = (c for c in decoder_loads(run) if "attn_implementation" in c.keywords)
+    loads = (c for c in headed_loads(run) if "attn_implementation" in c.keywords)
     call = next(loads, None)
     if call is not None:
         change = keyword_change(run, call, "attn_implementation", "flash_attention_2")
@@ -380,14 +380,14 @@ def _chosen_in(run: Run, setting: Setting) -> Optional[Call]:
         return None
     if run.framework not in ("hf_trainer", "generic") or "attn_implementation" in run.settings:
         return None
-    return next((c for c in decoder_loads(run) if c.location.path == place.path), None)
+    return next((c for c in headed_loads(run) if c.location.path == place.path), None)
 
 
 def _loading_call(run: Run) -> Optional[Call]:
     """The call that loads the decoder, when the attention is chosen there."""
     if run.framework not in ("hf_trainer", "generic"):
         return None
-    return next((c for c in decoder_loads(run) if not c.is_open), None)
+    return next((c for c in headed_loads(run) if not c.is_open), None)
 
 
 def _attention_parameters(run: Run, setting: Setting) -> Optional[dict[str, Any]]:

@@ -27,7 +27,7 @@ from flake8_gpu_training.checks._judging import (
     with_edits,
 )
 from flake8_gpu_training.checks._llamafactory import OLDER, is_quantized
-from flake8_gpu_training.checks._programs import calls, first_call, imports, says
+from flake8_gpu_training.checks._programs import calls, first_call, imports, loads, says
 from flake8_gpu_training.checks._scale import (
     architecture,
     compiles_for_gpu,
@@ -88,6 +88,8 @@ def _precision(run: Run) -> Judgement:
     if _follows_the_checkpoint(run):
         return off(_AS_SAVED, setting)
     if _weights_may_be_half(run) or not _model_in_sight(run):
+        if run.framework == "hf_trainer" and setting.known:
+            return off(_AS_LOADED, setting)
         return cannot_tell(
             Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
         )
@@ -115,6 +117,10 @@ def _precision(run: Run) -> Judgement:
 _AS_SAVED = Text(
     "bf16 与 fp16 均未启用：按检查点自身的精度计算",
     "neither bf16 nor fp16 is on: computed in the checkpoint's own type",
+)
+_AS_LOADED = Text(
+    "bf16 与 fp16 均未启用：按权重加载时的精度计算",
+    "neither bf16 nor fp16 is on: computed in the type that the weights are loaded in",
 )
 _NOT_ASKED = Text(
     "bf16 与 fp16 均未设置：Transformers 5 之前按 FP32 计算，之后由检查点决定精度",
@@ -339,7 +345,7 @@ def _called_precision(run: Run) -> Optional[Judgement]:
             return cannot_tell(_DECORATED)
         if says(call, "enabled", True) or "enabled" not in call.keywords:
             return seen(call, "fp16" if call.name.startswith("torch.cuda") else "bf16")
-    for call in calls(run, "accelerate.Accelerator", ".from_pretrained"):
+    for call in (*calls(run, "accelerate.Accelerator"), *loads(run)):
         for name in ("mixed_precision", "torch_dtype", "dtype"):
             for word, variant in (("bf", "bf16"), ("fp16", "fp16"), ("float16", "fp16")):
                 if _mentions(call.keywords.get(name), word):
