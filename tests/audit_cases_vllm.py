@@ -184,6 +184,8 @@ _EAGLE = {
 }
 _DRAFT = {"speculative_config": {"model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 4}}
 _MTP = {"speculative_config": {"method": "mtp", "num_speculative_tokens": 1}}
+_STORE = {"kv_connector": "MooncakeStoreConnector", "kv_role": "kv_both"}
+_HIDDEN = {"kv_connector": "ExampleHiddenStatesConnector", "kv_role": "kv_producer"}
 _OFFLOADING = {"kv_connector": "LMCacheConnectorV1", "kv_role": "kv_both"}
 _NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_producer"}
 _V0 = {"VLLM_USE_V1": "0"}
@@ -207,7 +209,24 @@ ROWS: tuple[Row, ...] = (
     Row("v1-engine", ON, shows="V1"),
     Row("v1-engine", ADVISED, env=_V0, pin="0.9.2", shows="VLLM_USE_V1"),
     Row("v1-engine", ADVISED, env=_V0, pin="0.8.5.post1", gpus="a100-80g:1"),
-    Row("v1-engine", OFF, env=_V0, pin="0.8.5.post1", gpus="v100:1", shows="VLLM_USE_V1"),
+    Row("v1-engine", NA, env=_V0, pin="0.8.5.post1", gpus="v100:1"),
+    Row("v1-engine", NA, pin="0.9.2", gpus="t4:1"),
+    Row("v1-engine", ON, pin="0.10.2", gpus="t4:1"),
+    Row("max-num-seqs", ON, env=_V0, pin="0.8.5.post1", shows="max_num_seqs=256"),
+    Row("max-num-seqs", ON, pin="0.9.2", gpus="v100:1", shows="max_num_seqs=256"),
+    Row("max-num-seqs", ON, pin="0.9.2", gpus="h100:1", shows="1024"),
+    Row(
+        "max-batched-tokens",
+        ON,
+        {"max_model_len": 16384},
+        env=_V0,
+        pin="0.8.5.post1",
+        shows="max_num_batched_tokens=16384",
+    ),
+    Row("max-batched-tokens", ON, env=_V0, pin="0.8.5.post1", shows="V0"),
+    Row("torch-compile", OFF, _EAGER, env=_V0, pin="0.8.5.post1"),
+    Row("torch-compile", PARTLY, {"compilation_config": {"use_inductor": False}}, pin="0.10.2"),
+    Row("torch-compile", ON, {"compilation_config": {"use_inductor": True}}, pin="0.10.2"),
     Row("flash-version", NA, pin="0.8.5.post1", gpus="v100:1"),
     Row("v1-engine", OFF, pin="0.7.3"),
     Row("v1-engine", ON, env=_V0, pin="0.14.1"),
@@ -457,6 +476,8 @@ ROWS: tuple[Row, ...] = (
     Row("api-server-count", NA, fronts=SHELL, pin="0.8.5"),
     Row("disaggregated-prefill", ON, {"kv_transfer_config": _NIXL}, fronts=SERVED, shows="kv_"),
     Row("disaggregated-prefill", OFF, {"kv_transfer_config": _OFFLOADING}, fronts=SERVED),
+    Row("disaggregated-prefill", OFF, {"kv_transfer_config": _STORE}, fronts=SERVED),
+    Row("disaggregated-prefill", OFF, {"kv_transfer_config": _HIDDEN}, fronts=SERVED),
     Row("disaggregated-prefill", OFF, fronts=SERVED),
     Row("disaggregated-prefill", NA, fronts=OFFLINE),
     Row("yaml-config", ON, fronts=("yaml", "pod")),

@@ -92,8 +92,8 @@ def by_eager(engine: Engine) -> Optional[Judgement]:
     setting = eager(engine)
     if not setting.known:
         return cannot_tell(setting)
-    if not is_set(setting):
-        return None
+    if not is_set(setting) or (engine.version < LEVELS and is_v1(engine) is False):
+        return None  # V0 compiles nothing by itself
     if pools(engine):
         return Judgement(Status.DISABLED, current=Text("被 enforce_eager 关闭", "enforce_eager"))
     return Judgement(

@@ -25,7 +25,6 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
-from flake8_gpu_training.checks._scale import architecture
 from flake8_gpu_training.checks._vllm import (
     LEVELS,
     OPTIMIZATION,
@@ -36,18 +35,23 @@ from flake8_gpu_training.checks._vllm import (
     level,
     variable,
 )
-from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
+from flake8_gpu_training.checks.base import (
+    Check,
+    Evidence,
+    Impact,
+    Judgement,
+    Priority,
+    Status,
+)
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.reading import is_off, number
-from flake8_gpu_training.frameworks.vllm_defaults import V1_ONLY, is_v1, pools
+from flake8_gpu_training.frameworks.vllm_defaults import V1_ONLY, falls_back, is_v1, pools
 from flake8_gpu_training.language import Text
 
 _GRAPHS = "https://docs.vllm.ai/en/latest/design/cuda_graphs.html"
 _LEVELS = "vLLM 0.33 docs/design/optimization_levels.md"
 _MEASURED = "https://github.com/vllm-project/vllm-omni/issues/7960"
-_V1_LESS = ("Volta", "Turing", "Pascal")
-"""GPUs on which vLLM 0.8 and 0.9 fall back to V0 (engine/arg_utils.py)."""
 _FASTEST = 2
 """The level that captures whole CUDA graphs and fuses all it can; level 3 equals it so far."""
 
@@ -147,13 +151,33 @@ def _compiled(engine: Engine) -> Judgement:
             return cannot_tell(mode)
         if number(mode.value) == 0 or str(mode.value).upper() == "NONE":
             return off(Text("编译被关闭", "compilation is switched off"), mode)
-        return on(mode)
+        return _without_inductor(engine) or on(mode)
     setting = level(engine)
     if not setting.known:
         return cannot_tell(setting)
     if setting.value > 0:
+        without = _without_inductor(engine)
+        if without is not None:
+            return without
         return on(setting)
     return off(Text("未编译", "nothing is compiled"), setting)
+
+
+def _without_inductor(engine: Engine) -> Optional[Judgement]:
+    """The answer where the graph is captured, and nobody makes kernels of it."""
+    asked = compilation(engine, "use_inductor")
+    if asked is None or not asked.known or is_set(asked):
+        return None
+    return Judgement(
+        Status.PARTIAL,
+        share=0.5,
+        current=Text(
+            "捕获了计算图，use_inductor 关闭了 Inductor",
+            "the graph is captured, use_inductor switches Inductor off",
+        ),
+        action=Text("不需要时去掉 use_inductor", "drop use_inductor where nothing asks for it"),
+        evidence=(Evidence.of(asked),),
+    )
 
 
 # --- GPU933: the generation of the engine ---
@@ -167,6 +191,13 @@ def _generation(engine: Engine) -> Judgement:
     if v1:
         is_asked = asked is not None and engine.version < V1_ONLY
         return on(asked) if asked is not None and is_asked else on(f"{engine.called}: V1")
+    if falls_back(engine):
+        return cannot_apply(
+            Text(
+                "vLLM 0.8、0.9 的 V1 不用于 Ampere 之前的 GPU",
+                "V1 of vLLM 0.8 and 0.9 takes no GPUs before Ampere",
+            )
+        )
     if asked is None:
         return off(
             Text(
@@ -174,8 +205,6 @@ def _generation(engine: Engine) -> Judgement:
                 "this release starts V0; from 0.8 on V1 is the default",
             )
         )
-    if architecture(engine.run) in _V1_LESS:
-        return off(Text("V1 不用于 Ampere 之前的 GPU", "V1 is not for GPUs before Ampere"), asked)
     return advise(
         engine.run,
         "the older engine schedules on the CPU between steps and caches no prefixes",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
+    is_foreign,
     is_lacking,
     is_set,
     lacks,
@@ -147,6 +148,13 @@ def _cache_type(engine: Engine) -> Judgement:
     if supported is False:
         return cannot_apply(
             Text(f"{gpu_text(engine.run)} 没有 FP8 计算单元", f"{gpu_text(engine.run)} has no FP8")
+        )
+    if is_foreign(engine.run):
+        return off(
+            Text(
+                "可选：显存不足且硬件支持时用 FP8 KV 缓存",
+                "optional: FP8 where the cache is short and the hardware has it",
+            )
         )
     found = capacity_of(engine.run)
     if supported is None or found is None or not found.tokens or not found.length:

@@ -73,7 +73,9 @@ def _servers(engine: Engine) -> Judgement:
 
 # --- GPU915: prefill apart from decoding ---
 
-_STORES = ("lmcache", "offloading", "sharedstorage")
+_STORES = ("lmcache", "offloading", "sharedstorage", "mooncakestore", "flexkv", "hf3fs")
+_ELSEWHERE = "hiddenstates"
+"""In the names of connectors that write what a layer gives, and hand no cache on."""
 
 
 def _disaggregated(engine: Engine) -> Judgement:
@@ -85,6 +87,8 @@ def _disaggregated(engine: Engine) -> Judgement:
         if not found.known:
             return cannot_tell(found)
         name = str(connector.value if connector is not None else "").lower()
+        if _ELSEWHERE in name:
+            return off(Text("连接器只导出隐藏状态", "the connector only takes out hidden states"))
         divided = role is not None and role.value in ("kv_producer", "kv_consumer")
         if divided or not name.startswith(_STORES):
             return on(role if divided and role is not None else found)

@@ -129,7 +129,10 @@ def _method(engine: Engine) -> Judgement:
     fp8 = has_fp8(engine.run)
     if not fp8 or engine.run.model.kind not in ("LLM", "MLLM"):
         return off(
-            Text("可选：AWQ、GPTQ 或 FP8 检查点", "optional: a checkpoint in AWQ, GPTQ or FP8")
+            Text(
+                "可选：加载时量化（FP8、bitsandbytes），或 AWQ、GPTQ、FP8 检查点",
+                "optional: FP8 or bitsandbytes on loading, or a checkpoint in AWQ, GPTQ or FP8",
+            )
         )
     return _advise_fp8(engine)
 
@@ -204,7 +207,7 @@ def _marlin(engine: Engine) -> Judgement:
     if found is None and engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     if found is None:
-        return cannot_apply(Text("非 4 bit 权重", "the weights are not in 4 bits"))
+        return cannot_apply(Text("权重未量化", "the weights are not quantized"))
     if not found.known:
         return cannot_tell(found)
     told = str(found.value).lower()

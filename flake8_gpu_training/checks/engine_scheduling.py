@@ -29,6 +29,7 @@ from flake8_gpu_training.frameworks.vllm_defaults import (
     HYBRID,
     HYBRID_CACHED,
     LARGEST_SINCE,
+    V0_TOKENS,
     has_two_stacks,
     is_v1,
     pools,
@@ -126,9 +127,21 @@ def _by_default(engine: Engine, setting: Setting, name: str) -> Judgement:
         return by_itself(
             Text(f"{title} 按训练的批设置 {name}", f"{title} sets {name} by the training's batch")
         )
-    if is_v1(engine):
+    v1 = is_v1(engine)
+    if v1:
         return on(f"{engine.called}: {name} {_by_gpu(engine, name)}")
+    if v1 is False and name == "max_num_batched_tokens":
+        return on(f"{engine.called}, V0: {name} {_by_length(engine)}")
     return cannot_tell(setting)
+
+
+def _by_length(engine: Engine) -> str:
+    """What V0 takes where the length, or whether prompts are cut, is not known."""
+    chunked = engine.option("enable_chunked_prefill").value
+    whole = f"max_model_len, at least {V0_TOKENS}"
+    if chunked is True:
+        return f"{V0_TOKENS}"
+    return whole if chunked is False else f"{V0_TOKENS} in chunks, else {whole}"
 
 
 def _by_gpu(engine: Engine, name: str) -> str:

@@ -87,7 +87,7 @@ def _cores(engine: Engine) -> Judgement:
             return cannot_tell(size)
         used *= int(amount(size) or 1)
     needed = _OTHERS + (gpus or used)
-    if not re.search(r"\d", asked.note):  # a container's name
+    if not re.search(rf"(?<![\w.-]){asked.value}(?!\w)", asked.note):  # a container's name
         asked = replace(asked, note="")
     if asked.value >= needed or asked.location is None:
         return on(asked)

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from flake8_gpu_training.facts import Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.frameworks.reading import truth
-from flake8_gpu_training.hardware import GPUS
+from flake8_gpu_training.hardware import GPUS, architecture_named
 from flake8_gpu_training.models import last_part
 
 _V1_DEFAULT = (0, 8)
@@ -23,18 +23,35 @@ HYBRID = re.compile(
 HYBRID_CACHED = (0, 33)
 _HYBRID_UNCACHED = (0, 19, 1)
 """Newest release read that caches no prefixes of them by default; the next one read does."""
-_V0_CHUNKED, _V0_TOKENS = 32_768, 2048
-"""The longest sequence that V0 prefills whole by default, and the least tokens of its steps."""
+_V0_CHUNKED, V0_TOKENS, V0_SEQUENCES = 32_768, 2048, 256
+"""The longest sequence that V0 prefills whole by default, the least tokens of its steps, and the
+sequences of one (EngineArgs._set_default_args_v0, SchedulerConfig)."""
 _LARGE_GIB, _LARGEST_GIB = 70, 160
 A100_SMALL, LARGEST_SINCE = (0, 9), (0, 33)
 """The first releases that keep the steps of an A100 small, and, of those that were read, that
 have larger ones from 160 GiB on."""
 
 
+BEFORE_AMPERE = ("Volta", "Turing", "Pascal")
+_V1_EVERYWHERE = (0, 10)
+"""The first minor release read that starts V1 before compute capability 8.0 too."""
+
+
+def falls_back(engine: Engine) -> bool:
+    """Whether the release takes V0 on the run's GPU by itself (_is_v1_supported_oracle)."""
+    hardware = engine.run.hardware
+    kind = GPUS.get(hardware.gpu or "")
+    generation = kind.architecture if kind is not None else hardware.architecture
+    generation = generation or architecture_named(hardware.gpu or "")
+    return generation in BEFORE_AMPERE and _V1_DEFAULT <= engine.version < _V1_EVERYWHERE
+
+
 def is_v1(engine: Engine) -> Optional[bool]:
     """Whether the V1 engine runs; None when the environment leaves it open."""
     if engine.version >= V1_ONLY:
         return True
+    if falls_back(engine):
+        return False
     asked = engine.run.environment.get("VLLM_USE_V1")
     if asked is None:
         return engine.version >= _V1_DEFAULT
@@ -149,14 +166,19 @@ def _of_v0(engine: Engine, name: str) -> Setting:
     """Tokens of a step in V0: the longest sequence, where prompts are prefilled whole."""
     chunked, length = engine.option("enable_chunked_prefill"), engine.option("max_model_len").value
     if chunked.value is False and isinstance(length, int) and engine.run.model.kind == "LLM":
-        return _told(engine, name, max(length, _V0_TOKENS))
+        return _told(engine, name, max(length, V0_TOKENS))
     return _open(name, "V0 engine")
 
 
 def _batched(engine: Engine, name: str) -> Optional[Setting]:
-    """Sizes of a batch, by the memory of the GPU and by who asks."""
-    if engine.version < _V1_DEFAULT:
-        return _told(engine, name, 256) if name == "max_num_seqs" else _of_v0(engine, name)
+    """Sizes of a batch, by the memory of the GPU and by who asks; V0 has sizes of its own."""
+    v1 = is_v1(engine)
+    if engine.version < _V1_DEFAULT and v1:
+        return _told(engine, name, 1024) if name == "max_num_seqs" else _open(name, "V1 engine")
+    if engine.version < _V1_DEFAULT or v1 is False:
+        return _told(engine, name, V0_SEQUENCES) if name == "max_num_seqs" else _of_v0(engine, name)
+    if v1 is None:
+        return _open(name, "VLLM_USE_V1 is not known")
     gpu = GPUS.get(engine.run.hardware.gpu or "")
     memory = engine.run.hardware.memory_gib or (gpu.memory_gib if gpu is not None else None)
     if (
