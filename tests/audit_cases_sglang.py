@@ -463,6 +463,8 @@ def _serving() -> Iterator[Case]:
     yield from of("metrics", NA, {}, fronts="python")
     yield from of("metrics", OFF, {}, fronts="verl")
     yield Case("metrics", ON, "slime", slime())
+    yield Case("yaml-config", OFF, "slime", slime())
+    yield Case("yaml-config", ON, "slime", slime("--sglang-config a.yaml"), "--sglang-config")
     yield from of("watchdog", ON, {}, "watchdog_timeout=300")
     yield from of("watchdog", OFF, {"watchdog_timeout": 1000000}, "1000000")
     yield from of("watchdog", ON, {"watchdog_timeout": 9000}, "9000")

@@ -447,6 +447,16 @@ def test_slime_takes_each_name_that_the_engine_has_for_a_parameter(
     assert (found.value, found.note) == (8, flag)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "shown"), [("1 2 4", "1 2 4"), ("1 2 4 $(seq 8 8 64)", "1 2 4 8 … 64")]
+)
+def test_all_values_of_a_flag_of_slime_are_shown(sizes: str, shown: str, tmp_path: Path) -> None:
+    flag = f"--sglang-cuda-graph-bs {sizes} --colocate"
+    found = engine(tmp_path, of_slime(flag)).written("cuda_graph_bs")
+    assert found is not None
+    assert (found.value, found.note) == (1, f"--sglang-cuda-graph-bs {shown}")
+
+
 CUT = "   --actor-num-gpus-per-node 8 --colocate --buffer $(( 2 * 1024 ))\n   {rest}\n"
 
 

@@ -156,6 +156,12 @@ def in_file(engine: Engine) -> Judgement:
     named = hosted.named_file(engine)
     if named is not None:
         return on(named)
+    if hosted.is_hosted(engine, "slime"):
+        said = Text(
+            "可选：--sglang-config，用 YAML 描述各组服务",
+            "optional: --sglang-config, a YAML file with groups of servers",
+        )
+        return off(said)
     if engine.host is not None or engine.mode not in (Mode.SERVE, Mode.RLHF_SERVER):
         return cannot_apply(Text("不用命令行启动", "no command line starts it"))
     if engine.run.place.kind is PlaceKind.YAML:

@@ -89,11 +89,22 @@ def copies(engine: Engine) -> Judgement:
     spread = attention_ranks(engine)
     if spread.known and _above_one(spread):
         return on(spread)
-    return _size(
-        engine,
-        "dp_size",
-        Text("可选：吞吐优先时增加副本", "optional: copies of the model, where throughput counts"),
-    )
+    if hosted.is_hosted(engine, "slime"):
+        said = Text(
+            "副本由 slime 启动（每组 GPU 一个引擎）；--sglang-dp-size 须配合 DP attention",
+            "slime starts the copies, one engine on each group of GPUs; optional: "
+            "--sglang-dp-size, with DP attention only",
+        )
+    elif hosted.is_hosted(engine, "verl"):
+        said = Text(
+            "副本由 verl 启动（每组 GPU 一个引擎）；可选：引擎内再分副本",
+            "verl starts the copies, one engine on each group of GPUs; optional: copies within one",
+        )
+    else:
+        said = Text(
+            "可选：吞吐优先时增加副本", "optional: copies of the model, where throughput counts"
+        )
+    return _size(engine, "dp_size", said)
 
 
 def _size(engine: Engine, name: str, text: Text) -> Judgement:

@@ -117,7 +117,7 @@ def _named(checkpoint: Setting) -> Optional[str]:
 
 
 def _flags(words: tuple[Word, ...]) -> Iterator[tuple[str, Setting]]:
-    """Flags with their first value; a bare one is true."""
+    """Flags with their first value, and all of them in the note; a bare one is true."""
     for number, word in enumerate(words):
         if not word.text.startswith("--"):
             continue
@@ -129,7 +129,7 @@ def _flags(words: tuple[Word, ...]) -> Iterator[tuple[str, Setting]]:
         elif after is None or after.text.startswith("--") or _is_array(after):
             yield name, Setting(name, True, word.location, Origin.FLAG, word.text)
         else:
-            note = f"{word.text} {after.text}"
+            note = f"{word.text} {_shown(list(_values(words[number + 1 :])))}"
             yield (
                 name,
                 Setting(
@@ -142,6 +142,24 @@ def _flags(words: tuple[Word, ...]) -> Iterator[tuple[str, Setting]]:
                     after.location,
                 ),
             )
+
+
+def _shown(values: list[str]) -> str:
+    """Values as one reads them: of a long list the first ones and the last."""
+    return " ".join(values if len(values) <= _MANY else (*values[:4], "…", values[-1]))
+
+
+_MANY = 6
+
+
+def _values(words: tuple[Word, ...]) -> Iterator[str]:
+    """What stands behind a flag up to the next one, as it is written where it is not known."""
+    first, *others = words
+    yield first.text
+    for word in others:
+        if word.text.startswith("--") or _is_array(word) or word.text == "\\":
+            return
+        yield word.text
 
 
 _WHOLE, _DECIMAL = re.compile(r"-?\d+"), re.compile(r"-?\d*\.\d+(?:e-?\d+)?|-?\d+e-?\d+")
