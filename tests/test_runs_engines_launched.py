@@ -8,6 +8,7 @@ from typing import Any, Callable
 import pytest
 from checks_support import check_of
 
+from flake8_gpu_training.checks.base import Status
 from flake8_gpu_training.frameworks.detection import detect
 from flake8_gpu_training.frameworks.engine_of import engine_of
 from flake8_gpu_training.project import Project
@@ -201,6 +202,14 @@ def test_of_a_router_and_a_server_in_one_script_the_server_is_audited(tmp_path: 
     assert audited(tmp_path, "bash both.sh", **files) == "both.sh enabled"
 
 
+def test_ranks_of_dp_attention_are_among_those_of_tensor_parallelism(launched: Launched) -> None:
+    body = SERVER.format(size="30B-A3B", tp=8).rstrip() + " --dp 4"
+    run = launched("bash inside.sh", inside__sh=f"{body} --enable-dp-attention\n")
+    assert (run.hardware.gpus_per_node, run.launcher.world_size) == (8, 8)
+    run = launched("bash beside.sh", beside__sh=f"{body}\n")
+    assert run.launcher.world_size == 32
+
+
 # --- shell scripts of documents -------------------------------------------------------------
 
 DRUN = (
@@ -220,6 +229,12 @@ def test_an_alias_of_docker_run_starts_what_stands_behind_its_image(
     assert run.command is not None
     (wrapper,) = run.command.wrappers
     assert wrapper[0].text == ("docker" if lead else "drun")
+    (verdict,) = judge(run, [check_of("GPU990")])
+    assert verdict.judgement.status is Status.ENABLED  # --ipc=host
+    bare = launched("bash b.sh", b__sh=DRUN.format(lead=lead).replace("--ipc=host", "-p 1:1"))
+    (verdict,) = judge(bare, [check_of("GPU990")])
+    expected = Status.RECOMMENDED if lead else Status.UNKNOWN  # nobody knows the alias
+    assert verdict.judgement.status is expected
     assert not run.is_open
 
 

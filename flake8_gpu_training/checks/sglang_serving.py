@@ -231,6 +231,10 @@ def _shared(engine: Engine) -> Judgement:
         )
     if words is not None and _SHARED.search(" ".join(words)):
         return on(next(w for w in words if w.startswith(("--shm-size", "--ipc"))))
+    if words is not None and words[0] == "drun":
+        return cannot_tell(
+            Text("别名 drun 的定义不在项目中", "what the alias drun stands for is not in sight")
+        )
     if words is None and told is not None and told.origin is not Origin.DEFAULT:
         return on(told)
     if ranks(engine) == 1:
@@ -261,7 +265,8 @@ def _container(engine: Engine) -> Optional[tuple[str, ...]]:
     command = engine.run.command
     for wrapper in command.wrappers if command is not None else ():
         words = tuple(word.text for word in wrapper)
-        if words[:1] in (("docker",), ("podman",)) and "run" in words[:4]:
+        is_run = words[:1] in (("docker",), ("podman",)) and "run" in words[:4]
+        if is_run or words[:1] == ("drun",):
             return words
     return None
 

@@ -265,7 +265,7 @@ def of_recipe(launch: Launch) -> Optional[Launch]:
 _TRAIN_SCRIPT = re.compile(r"(?:.*/)?src/train\.py")
 
 
-_TRAINS = re.compile(r"(?i)train|tun(?:e|ing)|main|run|distil|sft|dpo|grpo|ppo")
+_TRAINS = re.compile(r"(?i)train|tun(?:e|ing)|main|(?<![a-z])run|distil|sft|dpo|grpo|ppo")
 
 
 def of_training(launch: Launch, is_asked: bool = False) -> Optional[Launch]:
