@@ -784,6 +784,7 @@ model = GPT2ForSequenceClassification.from_pretrained("gpt2", num_labels=2)
 trainer = Trainer(model=model, args=TrainingArguments("out"), train_dataset=[])
 trainer.train()
 """
+_BNB = "BitsAndBytesConfig, Trainer"
 INFERENCE = 'model = PeftModel.from_pretrained(base, "out", torch_dtype=torch.float16)\n'
 
 
@@ -804,7 +805,8 @@ def test_what_is_loaded_behind_the_trainer_is_not_what_trains(
 
 
 def test_neither_type_is_on_where_the_checkpoint_decides_what_is_computed(tmp_path: Path) -> None:
-    text = CLASSIFIER.replace("num_labels=2", "quantization_config=config")
+    config = "quantization_config=BitsAndBytesConfig(load_in_4bit=True)"
+    text = CLASSIFIER.replace("num_labels=2", config).replace("import Trainer", f"import {_BNB}")
     (run,) = runs_of(tmp_path, files(text))
     for name in ("bf16", "fp16"):
         item = items_of(score(AUDIT, judge(run, all_checks())))[name]

@@ -88,7 +88,7 @@ def _precision(run: Run) -> Judgement:
     if _follows_the_checkpoint(run):
         return off(_AS_SAVED, setting)
     if _weights_may_be_half(run) or not _model_in_sight(run):
-        if run.framework == "hf_trainer" and setting.known:
+        if run.framework == "hf_trainer":
             return off(_AS_LOADED, setting)
         return cannot_tell(
             Text("权重以检查点的精度加载", "weights are loaded in the checkpoint's own precision")
