@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
 
@@ -157,3 +159,27 @@ def test_values_of_a_test_are_read_when_a_command_names_them(tmp_path):
     first, second = find_runs(project, line)
     assert (first.primary, first.model.name) == (True, "org/model")
     assert second.model.name == "org/mine"
+
+
+@pytest.mark.parametrize(
+    ("head", "gpu"),
+    [
+        ("# Tesla V100 SXM2 16GB (Volta) - Single GPU (TP=1)\n#\n", "V100-16G-SXM"),
+        ("# for any GPU with 24 GB\n", None),
+        ("# V100 16GB and A100 80GB GPUs\n", None),
+    ],
+)
+def test_the_head_of_the_values_names_the_gpu(tmp_path, head, gpu):
+    (run,) = runs_of(tmp_path, head + VALUES)
+    assert run.hardware.gpu == gpu
+
+
+def test_a_comment_within_the_values_names_no_gpu(tmp_path):
+    (run,) = runs_of(tmp_path, VALUES + "    # bfloat16 is not for the Tesla V100 16GB GPU\n")
+    assert run.hardware.gpu is None
+
+
+def test_cores_are_named_as_such(tmp_path):
+    (run,) = runs_of(tmp_path, VALUES.replace("name: a", "name: llama3"))
+    assert run.hardware.cpus is not None
+    assert (run.hardware.cpus.value, run.hardware.cpus.note) == (6, "")

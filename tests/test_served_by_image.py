@@ -127,3 +127,12 @@ def test_the_image_for_tpus_starts_the_server(tmp_path):
     line = "docker run --privileged vllm/vllm-tpu:v0.20.2 --model org/model --max-num-seqs 8\n"
     (run,) = runs_of(tmp_path, "serve.sh", line)
     assert (run.framework, run.model.name) == ("vllm", "org/model")
+
+
+PART = "command:\n  - sh\n  - -c\n  - >\n    vllm serve org/model --max-num-seqs 8\n"
+
+
+def test_the_command_of_a_container_alone_is_a_job(tmp_path):
+    (run,) = runs_of(tmp_path, "part.yaml", PART)
+    assert (run.framework, run.model.name) == ("vllm", "org/model")
+    assert not runs_of(tmp_path, "part.yaml", PART + "description: a tool\n")

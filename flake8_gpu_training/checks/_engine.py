@@ -40,7 +40,7 @@ EngineJudge = Callable[[Engine], Judgement]
 
 NO_ENGINE = Text("未使用推理引擎", "the run uses no inference engine")
 _OTHER = Text("该项不属于本任务的推理引擎", "the run's engine has no such item")
-_ROUTER = Text("路由进程不加载模型", "a router loads no model")
+ROUTER = Text("路由进程不加载模型", "a router loads no model")
 _REMOTE = Text(
     "引擎由另一个任务提供服务，其参数写在那里",
     "another job serves the engine: its parameters stand there",
@@ -103,7 +103,7 @@ def of_engine(
         if judge is None:
             return cannot_apply(_OTHER)
         if engine.mode is Mode.ROUTER and not routers:
-            return cannot_apply(_ROUTER)
+            return cannot_apply(ROUTER)
         if engine.is_remote and not remote:
             return cannot_apply(_REMOTE) if engine.mode is not None else cannot_tell(_NO_MODE)
         if engine.host is None and run.model.kind in ("image", "video"):

@@ -6,6 +6,7 @@ import re
 
 from flake8_gpu_training.checks import _sglang_operations
 from flake8_gpu_training.checks._engine import (
+    ROUTER,
     is_lacking,
     is_set,
     lacks,
@@ -43,11 +44,16 @@ def _serverless(engine: Engine) -> Text:
     )
 
 
+def _is_served(engine: Engine) -> bool:
+    """Whether `vllm serve` answers, be it started by a host that hands its flags on."""
+    return engine.is_server or engine.builds_serve
+
+
 # --- GPU914: API servers ---
 
 
 def _servers(engine: Engine) -> Judgement:
-    if not engine.is_server:
+    if not _is_served(engine):
         return cannot_apply(_serverless(engine))
     setting = engine.written("api_server_count")
     if setting is not None:
@@ -98,7 +104,9 @@ def _disaggregated(engine: Engine) -> Judgement:
     whole = engine.written("kv_transfer_config")
     if whole is not None:
         return cannot_tell(whole)
-    if not engine.is_server or engine.mode is Mode.ROUTER:
+    if engine.mode is Mode.ROUTER:
+        return cannot_apply(ROUTER)
+    if not _is_served(engine):
         return cannot_apply(_serverless(engine))
     if engine.is_open:
         return cannot_tell(_UNREAD)
@@ -116,14 +124,14 @@ def _disaggregated(engine: Engine) -> Judgement:
 
 
 def _file(engine: Engine) -> Judgement:
-    if not engine.is_server or engine.run.command is None:
+    if not _is_served(engine) or engine.run.command is None:
         return cannot_apply(_serverless(engine))
     setting = engine.written("config")
     if setting is not None:
         return on(setting) if setting.known else cannot_tell(setting)
     if engine.run.place.kind is PlaceKind.YAML:
         return on(str(engine.run.place.location))
-    if engine.run.location.path.endswith((".yaml", ".yml")):
+    if engine.run.location.path.endswith((".yaml", ".yml", ".tpl")):
         return on(f"{engine.run.location}")
     return off(
         Text("可选：参数写入 YAML，用 --config 读取", "optional: a YAML file behind --config")

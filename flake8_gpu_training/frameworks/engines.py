@@ -285,14 +285,21 @@ class Engine:
         total = int(sum(value or 0 for _, value in values))
         return Setting(name, total, None, Origin.DEFAULT, f"{name}={total} ({note})")
 
+    @property
+    def builds_serve(self) -> bool:
+        """Whether a host's command starts `vllm serve` and hands it the flags that it does not
+        know, as `trl vllm-serve` does from 1.16 on."""
+        if self.host is None or self.host.id != "trl-serve":
+            return False
+        found = at_hand(self.run, "trl")
+        return found is None or parsed(found.version) >= (1, 16)
+
     def hands_on(self, *names: str) -> bool:
         """Whether a host has a way to give the engine one of the parameters."""
         if self.host is None or self.call is not None or self.host.containers:
             return True
-        if self.host.id == "trl-serve":  # from 1.16 on it hands unknown flags to `vllm serve`
-            found = at_hand(self.run, "trl")
-            if found is None or parsed(found.version) >= (1, 16):
-                return True
+        if self.builds_serve:
+            return True
         return any(self.host.takes(self.run, self.host.written(name)) for name in names)
 
     def entry(self, name: str, *keys: str) -> Optional[Setting]:

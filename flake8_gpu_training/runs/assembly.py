@@ -788,7 +788,7 @@ class Assembly:
                 launcher,
                 environment,
                 scheduler,
-                noted_in(self.reach, origins.script, command),
+                noted_in(self.reach, origins.script, command, origins.job),
                 origins.job,
             ),
             model=self._model(parts, command, framework),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
@@ -10,6 +11,7 @@ from flake8_gpu_training.facts import (
     Command,
     ConfigFile,
     Document,
+    Location,
     Origin,
     PythonFile,
     ScriptFile,
@@ -29,6 +31,8 @@ _COUNTED_BY_SETTINGS = ("flow_factory", "vllm", "sglang")
 
 
 MAX_WORKERS = 4096
+MAX_HEAD = 200_000
+"""Bytes of a job's description that is read for its comments."""
 
 
 def started_by(
@@ -72,10 +76,33 @@ def described_by(
     return with_spawned(made, files)
 
 
+_HEAD = re.compile(r"(?:#.*\n|[ \t]*\n)*")
+"""Comments before anything else in a file."""
+
+
+def _of_description(reach: Reach, command: Optional[Command], job: ConfigFile) -> ScriptFile:
+    """The comments at the head of a job's description, which tell what it was written for."""
+    content = reach.project.content(job.path, MAX_HEAD) or b""
+    is_own = command is not None and command.location.path == job.path
+    head = _HEAD.match(content.decode("utf-8", "replace").replace("\r\n", "\n"))
+    lines = head[0].split("\n") if is_own and head is not None else []
+    comments = [
+        Setting("#", line.lstrip("#").strip(), Location(job.path, number, 1))
+        for number, line in enumerate(lines, start=1)
+        if line.startswith("#")
+    ]
+    return ScriptFile(job.path, comments=tuple(comments))
+
+
 def noted_in(
-    reach: Reach, script: Optional[ScriptFile], command: Optional[Command]
+    reach: Reach,
+    script: Optional[ScriptFile],
+    command: Optional[Command],
+    job: Optional[ConfigFile] = None,
 ) -> Optional[ScriptFile]:
     """``script`` with the comments of the one it calls, where ``command`` stands."""
+    if script is None and job is not None:
+        return _of_description(reach, command, job)
     own = reach.project.read(command.location.path) if command is not None else None
     if script is None or not isinstance(own, ScriptFile) or own.path == script.path:
         return script

@@ -203,7 +203,11 @@ def _shared_memory(job: Optional[ConfigFile]) -> Optional[Setting]:
 
 def _cpus(scheduler: Scheduler, job: Optional[ConfigFile]) -> Optional[Setting]:
     """Cores that a job asks for: SLURM's per task, or a container's limit."""
-    asked = scheduler.directives.get("cpus-per-task") or _resource(job, "cpus")
+    asked = scheduler.directives.get("cpus-per-task")
+    if asked is None:
+        asked = _resource(job, "cpus")
+        # its note is the container's name
+        asked = dataclasses.replace(asked, note="") if asked is not None else None
     if asked is None or not asked.known:
         return None
     found = _CORES.fullmatch(str(asked.value).strip())

@@ -16,6 +16,7 @@ from flake8_gpu_training.sources._job_kubernetes import config_maps, containers_
 from flake8_gpu_training.sources._job_production_stack import engines_of, is_values, runtime_of
 from flake8_gpu_training.sources._job_task import TASK_COMMANDS, Task
 
+_PART_OF_CONTAINER = frozenset({"command", "args", "env"})
 _TASK_MARKERS = frozenset({"resources", "compute", "num_nodes", "accelerators", "image", "gpus"})
 
 
@@ -98,6 +99,8 @@ def _form(document: Document) -> str:
     if "services" in keys and keys["services"].node.mapping:
         return "compose"
     if any(key in keys for key in TASK_COMMANDS) and not _TASK_MARKERS.isdisjoint(keys):
+        return "task"
+    if "command" in keys and keys["command"].node.items and _PART_OF_CONTAINER.issuperset(keys):
         return "task"
     return ""
 
