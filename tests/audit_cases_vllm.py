@@ -586,7 +586,26 @@ def slurm_of(cores: int) -> Files:
     return {"serve.sh": f"{head}vllm serve {QWEN} --tensor-parallel-size 4\n"}
 
 
+AHEAD: Files = {
+    **TRAINED,
+    "train.py": """\
+from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
+
+args = AsyncGRPOConfig(output_dir="out", bf16=True)
+trainer = AsyncGRPOTrainer(model="Qwen/Qwen3-4B", args=args, reward_funcs=score, train_dataset=data)
+trainer.train()
+""",
+}
+
+
 OTHERS: tuple[Case, ...] = (
+    Case("async-rl", ON, "trl", AHEAD, "AsyncGRPOTrainer"),
+    Case("async-rl", NA, "trl", TRAINED),
+    Case("server", ON, "trl", AHEAD, "TRL"),
+    Case("sleep-mode", NA, "trl", AHEAD),
+    Case("cuda-graph", NA, "trl", AHEAD),
+    Case("worker-method", ON, "swift", swift("--vllm_mode colocate"), "spawn"),
+    Case("worker-method", OFF, "trl", TRAINED),
     Case("sleep-mode", ADVISED, "trl", TRAINED, writes="vllm_enable_sleep_mode"),
     Case(
         "sleep-mode",

@@ -22,6 +22,7 @@ from flake8_gpu_training.checks._vllm import CONSERVING, DOCS, OPTIMIZATION
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
 from flake8_gpu_training.frameworks.reading import truth
+from flake8_gpu_training.frameworks.swift_commands import subcommand
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind
 
@@ -35,7 +36,12 @@ _UNREAD = Text("并非所有参数都已读到", "not all settings could be read
 
 def _serverless(engine: Engine) -> Text:
     """Why what belongs to vLLM's own server has no place: a host's server is another program."""
-    if engine.host is None or engine.mode is not Mode.RLHF_SERVER or engine.call is not None:
+    answers = engine.mode is Mode.RLHF_SERVER or (
+        engine.host is not None
+        and engine.host.id == "swift"
+        and subcommand(engine.run) in ("deploy", "app")
+    )
+    if engine.host is None or not answers or engine.call is not None:
         return _NO_SERVER
     title = engine.host.title
     return Text(

@@ -19,6 +19,7 @@ from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Snippet,
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     off,
@@ -28,7 +29,8 @@ from flake8_gpu_training.checks._vllm import DOCS, OPTIMIZATION, variable
 from flake8_gpu_training.checks.base import Check, Example, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode, amount
-from flake8_gpu_training.frameworks.reading import truth
+from flake8_gpu_training.frameworks.reading import parsed, truth
+from flake8_gpu_training.frameworks.swift_releases import release
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.serving_memory import context_of
 
@@ -107,6 +109,10 @@ def _cores(engine: Engine) -> Judgement:
 # --- GPU924: how workers start ---
 
 
+_SPAWNS = (3, 4)
+"""The first minor release of ms-swift read whose vllm_engine.py sets the variable."""
+
+
 def _workers(engine: Engine) -> Judgement:
     asked = variable(engine, "VLLM_WORKER_MULTIPROC_METHOD")
     if asked is not None:
@@ -115,6 +121,12 @@ def _workers(engine: Engine) -> Judgement:
         if str(asked.value) == "spawn":
             return on(asked)
         return off(Text("fork：已初始化 CUDA 时失败", "fork fails once CUDA is in use"), asked)
+    host = engine.host.id if engine.host is not None else ""
+    if host == "trl-serve" or (
+        host == "swift" and (parsed(release(engine.run)) or _SPAWNS) >= _SPAWNS
+    ):
+        title = engine.host.title if engine.host is not None else ""
+        return by_itself(Text(f"{title} 设置了 spawn", f"{title} sets spawn itself"))
     if engine.is_server:
         return on(f"{engine.called}: vllm serve uses spawn")
     return off(

@@ -20,6 +20,7 @@ from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     Judge,
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     of_training,
@@ -44,6 +45,7 @@ from flake8_gpu_training.frameworks.engine_of import (
     OWN_GPUS,
     engine_of,
     is_of_ray,
+    samples_ahead,
     trl_config_of,
     updates,
     vllm_mode_of,
@@ -245,6 +247,10 @@ def _asynchronous(engine: Engine) -> Judgement:
     asked = find(engine.run, "async_train", "train.async_enable")
     if asked is not None and is_on(asked):
         return on(asked)
+    if samples_ahead(engine.run):
+        return by_itself(
+            Text("AsyncGRPOTrainer 采样与训练重叠", "AsyncGRPOTrainer samples while it trains")
+        )
     if engine.mode is Mode.RLHF_COLOCATE:
         return cannot_apply(Text("需要独立的推理 GPU", "it needs GPUs of the engine's own"))
     return off(Text("可选：采样与训练重叠", "optional: sampling while the model trains"))
@@ -324,6 +330,8 @@ _NO_SLEEP = Text("TRL 自 0.23 起才有休眠模式", "TRL has no sleep mode be
 
 
 def _sleep_trl(run: Run) -> Judgement:
+    if samples_ahead(run):
+        return cannot_apply(_SERVER)
     engine = _use_vllm(run)
     if not engine.known:
         return cannot_tell(engine)

@@ -253,9 +253,16 @@ def _by_backend(run: Run, host: str, mode: Mode, default: str = "") -> Optional[
     return _of_host(run, name, host, mode, setting) if name in _KINDS else None
 
 
+def samples_ahead(run: Run) -> bool:
+    """Whether TRL's asynchronous trainer samples, by a server of vLLM alone."""
+    return run.framework == "hf_trainer" and run.practice("algorithm").note == "AsyncGRPOConfig"
+
+
 def _of_trl(run: Run) -> Optional[Engine]:
     setting = find(run, "vllm_mode")
     host = _TRL_HOSTS.get(str(run.value("algorithm")), "trl")
+    if samples_ahead(run):
+        return _sampling(run, host, "server")
     if setting is not None:
         mode = setting.value if known(setting.value) else None
         return _sampling(run, host, mode)
