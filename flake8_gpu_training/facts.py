@@ -307,6 +307,8 @@ class PythonFile:
     """Commands of ``!cmd`` lines and ``%%bash`` cells (notebooks)."""
     heredocs: tuple[Heredoc, ...] = ()
     """Files that ``%%writefile`` cells write (notebooks)."""
+    gpu: Optional[Setting] = None
+    """The GPU that Colab or Kaggle gave the session, as a notebook's metadata keeps it."""
     has_main: bool = False
     mentions: Optional[frozenset[str]] = None
     """Words about GPU training that the text has anywhere, comments included: a missing one

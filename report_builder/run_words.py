@@ -233,7 +233,11 @@ class RunWords:
             pieces.append(adjust)
         if hardware.weak and hardware.location is not None:
             place = place_text(hardware.location, self.lang)
-            pieces.append(self.t(f"仅见于注释 {place}", f"only in a comment, {place}"))
+            if hardware.location.path.endswith(".ipynb"):
+                said = self.t(f"见 notebook 元数据 {place}", f"the notebook's metadata, {place}")
+            else:
+                said = self.t(f"仅见于注释 {place}", f"only in a comment, {place}")
+            pieces.append(said)
         return self.t("，", ", ").join(pieces)
 
     def memory_rows(self, report: Report) -> list[list[str]]:

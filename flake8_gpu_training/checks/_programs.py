@@ -107,7 +107,7 @@ def headed_loads(run: Run) -> Iterator[Call]:
 _HEADS = (
     *_DECODERS,
     *("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering"),
-    "ForMultipleChoice",
+    *("ForMultipleChoice", "LMHeadModel"),
 )
 
 

@@ -10,6 +10,7 @@ from flake8_gpu_training.facts import known
 from flake8_gpu_training.frameworks import reading
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.hardware import GPUS, Gpu, architecture_named, of_generation
+from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run, once_per_run
 from flake8_gpu_training.weights import weights_type
 
@@ -110,6 +111,14 @@ def architecture(run: Run) -> Optional[str]:
 def gpu_text(run: Run) -> str:
     """How to call the run's GPU: its name, else its generation."""
     return run.hardware.gpu or architecture(run) or "GPU"
+
+
+def gpu_said(run: Run) -> Text:
+    """The run's GPU, and that only a notebook's metadata name it, where they do."""
+    name, place = gpu_text(run), run.hardware.location
+    if not run.hardware.weak or place is None or not place.path.endswith(".ipynb"):
+        return Text(name, name)
+    return Text(f"{name}（notebook 元数据 {place}）", f"{name} (notebook metadata, {place})")
 
 
 def _agrees(run: Run, feature: Callable[[Gpu], object]) -> Any:

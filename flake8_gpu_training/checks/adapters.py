@@ -24,7 +24,7 @@ from flake8_gpu_training.checks._mistaken import IGNORED
 from flake8_gpu_training.checks._programs import calls, first_call
 from flake8_gpu_training.checks._scale import (
     GIB,
-    gpu_text,
+    gpu_said,
     gpus,
     has_fp8,
     memory_gib,
@@ -270,8 +270,9 @@ def _quantized(run: Run) -> Judgement:
         )
         answer = excluding(answer, why, "hqq", "eetq")
     if has_fp8(run) is False:
-        name = gpu_text(run)
-        answer = excluding(answer, Text(f"{name} 不支持 FP8", f"{name} has no FP8 cores"), "fp8")
+        said = gpu_said(run)
+        why = Text(f"{said.zh} 不支持 FP8", f"{said.en} has no FP8 cores")
+        answer = excluding(answer, why, "fp8")
     return answer
 
 

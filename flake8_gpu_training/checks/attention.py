@@ -43,7 +43,7 @@ from flake8_gpu_training.checks._programs import (
 from flake8_gpu_training.checks._scale import (
     architecture,
     billions,
-    gpu_text,
+    gpu_said,
     has_flash_kernel,
     has_no_flash_code,
     is_cuda,
@@ -83,8 +83,8 @@ _LONG = 4096  # tokens from which attention takes a large part of a layer
 @of_training(alone=True)
 def _flash_attention(run: Run) -> Judgement:
     answer = _attention(run)
-    name = gpu_text(run)
-    why = Text(f"{name} 不支持", f"not for {name}")
+    name = gpu_said(run)
+    why = Text(f"{name.zh} 不支持", f"not for {name.en}")
     if takes_flash_attention(run, 2) is False:
         return excluding(answer, why, "flash-attention-2", "flash-attention-3")
     if architecture(run) not in (None, "Hopper") and takes_flash_attention(run, 4) is not True:

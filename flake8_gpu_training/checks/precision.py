@@ -31,6 +31,7 @@ from flake8_gpu_training.checks._programs import calls, first_call, imports, loa
 from flake8_gpu_training.checks._scale import (
     architecture,
     compiles_for_gpu,
+    gpu_said,
     gpu_text,
     has_bf16,
     has_fp8,
@@ -59,8 +60,8 @@ def _mixed_precision(run: Run) -> Judgement:
     answer = _precision(run)
     if has_bf16(run) is not False:
         return answer
-    name = gpu_text(run)
-    why = Text(f"{name} 没有 BF16 张量核", f"{name} has no BF16 tensor cores")
+    name = gpu_said(run)
+    why = Text(f"{name.zh} 没有 BF16 张量核", f"{name.en} has no BF16 tensor cores")
     return excluding(answer, why, "bf16")
 
 

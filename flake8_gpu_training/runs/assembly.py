@@ -790,6 +790,7 @@ class Assembly:
                 scheduler,
                 noted_in(self.reach, origins.script, command, origins.job),
                 origins.job,
+                next((f for f in parts.python if f.path in (started, at.path)), None),
             ),
             model=self._model(parts, command, framework),
             versions={**pinned, **image},

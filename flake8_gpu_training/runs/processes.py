@@ -168,12 +168,14 @@ def hardware_of(
     scheduler: Scheduler,
     script: Optional[ScriptFile] = None,
     job: Optional[ConfigFile] = None,
+    program: Optional[PythonFile] = None,
 ) -> Hardware:
-    """The GPUs of a run: named by the job, else counted, else noted in a comment."""
+    """The GPUs of a run: named by the job, else counted, else noted in a comment or in the
+    metadata of a notebook."""
     counted = _gpus_per_node(launcher, environment, scheduler, job)
     nodes = _nodes(launcher, scheduler, job)
     by_job = _named_by_job(scheduler, job)
-    found = by_job or _named_in_comments(script)
+    found = by_job or _named_in_comments(script) or _of_session(program)
     text, kind = found if found is not None else (counted, None)
     # A comment's number stands in for one that the launch leaves open, and for no other.
     trusted = by_job is not None or not launcher.processes.known
@@ -275,6 +277,13 @@ def _named_in_comments(script: Optional[ScriptFile]) -> Optional[tuple[Setting, 
             name = kind.gpu.name if kind.gpu is not None else kind.architecture or ""
             found.setdefault(name, (comment, kind))
     return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _of_session(program: Optional[PythonFile]) -> Optional[tuple[Setting, NamedGpu]]:
+    """The GPU on which a notebook was last run."""
+    setting = program.gpu if program is not None else None
+    kind = _gpu_of(setting) if setting is not None else None
+    return (setting, kind) if setting is not None and kind is not None else None
 
 
 def _gpu_of(setting: Setting, *, in_prose: bool = False) -> Optional[NamedGpu]:

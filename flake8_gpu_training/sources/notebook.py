@@ -10,7 +10,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import Any, Optional, Union
 
 from flake8_gpu_training.facts import (
     Command,
@@ -53,15 +53,16 @@ def read_notebook(text: Union[str, bytes], path: str) -> PythonFile:
     content, problems = decode(text, path)
     if any(problem.kind is ProblemKind.UNREADABLE for problem in problems):
         return PythonFile(path, problems=problems)
+    scan = _Cells(content, path)
     try:
-        cells = _Cells(content, path).read()
+        cells = scan.read()
     except _BrokenError as broken:
         return PythonFile(path, problems=(*problems, broken.problem))
     code = _Code(path)
     for cell in cells:
         code.add(cell)
     facts = code.read()
-    return replace(facts, problems=(*problems, *facts.problems))
+    return replace(facts, gpu=scan.gpu, problems=(*problems, *facts.problems))
 
 
 class _BrokenError(Exception):
@@ -107,6 +108,7 @@ class _Cells:
         self.position = 0
         self.language = "python"
         self.cells: list[_Cell] = []
+        self.gpu: Optional[Setting] = None
 
     def read(self) -> list[_Cell]:
         """Every code cell; none when the kernel's language is not Python."""
@@ -135,7 +137,10 @@ class _Cells:
                 for inner in self._object():
                     self._top(inner)
         elif key == "metadata":
-            self._metadata(self._skip_value())
+            start = self.position
+            metadata = self._skip_value()
+            self._metadata(metadata)
+            self.gpu = self._gpu(metadata, start)
         else:
             self._skip_value()
 
@@ -146,6 +151,17 @@ class _Cells:
             if isinstance(language, str):
                 self.language = language.lower()
                 return
+
+    def _gpu(self, metadata: Any, start: int) -> Optional[Setting]:
+        """The session's GPU; None where Colab's and Kaggle's metadata differ in it."""
+        found = list(_session_gpus(metadata))
+        if len({text.lower().removeprefix("nvidiatesla") for _, text in found}) != 1:
+            return None
+        key, text = found[0]
+        written = re.compile(rf'"{key}"\s*:\s*"{re.escape(text)}"')
+        match = written.search(self.text, start, self.position)
+        place = self._place(match.start() if match is not None else start)
+        return Setting("gpu", text, place, note=f'metadata: "{key}": "{text}"')
 
     def _cell(self) -> None:
         if self._peek() != "{":
@@ -248,6 +264,19 @@ class _Cells:
             raise ValueError
         self.position += 1
         return mark == closing
+
+
+def _session_gpus(metadata: Any) -> Iterator[tuple[str, str]]:
+    """Keys and kinds of the GPU that Colab (``gpuType``) and Kaggle (``accelerator``) note."""
+    if not isinstance(metadata, dict):
+        return
+    colab, kaggle = metadata.get("colab"), metadata.get("kaggle")
+    kind = colab.get("gpuType") if isinstance(colab, dict) else None
+    if metadata.get("accelerator") == "GPU" and isinstance(kind, str):
+        yield "gpuType", kind
+    kind = kaggle.get("accelerator") if isinstance(kaggle, dict) else None
+    if isinstance(kind, str) and kind.startswith("nvidia"):
+        yield "accelerator", kind
 
 
 def _editor_language(metadata: Any) -> str:
