@@ -165,6 +165,7 @@ def test_values_of_a_test_are_read_when_a_command_names_them(tmp_path):
     ("head", "gpu"),
     [
         ("# Tesla V100 SXM2 16GB (Volta) - Single GPU (TP=1)\n#\n", "V100-16G-SXM"),
+        ("# Tesla V100 SXM2 16GB\n# at least 4x 16GB V100\n", "V100-16G-SXM"),
         ("# for any GPU with 24 GB\n", None),
         ("# V100 16GB and A100 80GB GPUs\n", None),
     ],

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from flake8_gpu_training.frameworks.engine_of import engine_of
+from flake8_gpu_training.frameworks.engines import Mode
 from flake8_gpu_training.project import Project
 from flake8_gpu_training.runs.find import find_runs
+from flake8_gpu_training.runs.model import RunKind
 
 
 def runs_of(tmp_path, name, text):
@@ -136,3 +139,23 @@ def test_the_command_of_a_container_alone_is_a_job(tmp_path):
     (run,) = runs_of(tmp_path, "part.yaml", PART)
     assert (run.framework, run.model.name) == ("vllm", "org/model")
     assert not runs_of(tmp_path, "part.yaml", PART + "description: a tool\n")
+
+
+GENERATION = """\
+python3 -m verl.trainer.main_generation_server trainer.n_gpus_per_node=8 \\
+    actor_rollout_ref.model.path=org/model-7b actor_rollout_ref.rollout.name={} \\
+    actor_rollout_ref.rollout.max_num_seqs=64
+"""
+
+
+def test_the_engines_of_verls_generation_train_nothing(tmp_path):
+    (run,) = runs_of(tmp_path, "generate.sh", GENERATION.format("vllm"))
+    found = engine_of(run)
+    assert found is not None
+    assert (found.name, found.mode, found.run.kind) == ("vllm", Mode.INTEGRATED, RunKind.INFER)
+    assert found.option("max_num_seqs").value == 64
+
+
+def test_verls_generation_with_another_engine_is_not_vllms(tmp_path):
+    (run,) = runs_of(tmp_path, "generate.sh", GENERATION.format("hf"))
+    assert engine_of(run) is None

@@ -85,6 +85,8 @@ def engine_of(run: Run) -> Optional[Engine]:
         return _by_backend(run, "llamafactory", Mode.INTEGRATED)
     if verl.trainer_of(run).startswith(("main_ppo", verl.FULLY_ASYNC)):
         return _of_verl(run)
+    if verl.generates(run):
+        return _of_verls_generation(run)
     if _is_openrlhf(run):
         return _of_openrlhf(run)
     if run.framework == "hf_trainer" and run.value("rollout_engine") == "vllm":
@@ -349,6 +351,15 @@ def _of_verl(run: Run) -> Optional[Engine]:
         mode = Mode.RLHF_SERVER
     run = _named_by_folder(run, "actor_rollout_ref.model.path")
     return _of_host(run, name, "verl", mode or Mode.RLHF_COLOCATE, setting)
+
+
+def _of_verls_generation(run: Run) -> Optional[Engine]:
+    setting = find(run, verl.ROLLOUT_NAME)
+    name = str(setting.value) if setting is not None and setting.known else ""
+    if name not in _KINDS:
+        return None
+    run = _named_by_folder(run, "actor_rollout_ref.model.path")
+    return _of_host(run, name, "verl", Mode.INTEGRATED, setting)
 
 
 _OPENRLHF = re.compile(r"(?:.*[./])?openrlhf[./]cli[./]train_ppo(?:_ray)?(?:\.py)?")

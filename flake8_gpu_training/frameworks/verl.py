@@ -93,6 +93,15 @@ def trainer_of(run: Run) -> str:
     return ""
 
 
+_GENERATES = re.compile(r"(?:.*[./])?verl[./]trainer[./]main_generation_server(?:\.py)?")
+
+
+def generates(run: Run) -> bool:
+    """Whether verl's engines answer prompts of a file, and nothing trains."""
+    words = run.command.words if run.command is not None else ()
+    return run.kind is RunKind.INFER and any(_GENERATES.fullmatch(word.text) for word in words)
+
+
 _READ = "0.9.1"
 """The newest release whose configuration was read."""
 

@@ -196,6 +196,7 @@ _OPENRLHF = re.compile(r"openrlhf\.cli\.train_ppo(?:_ray)?")
 _VERL_SCRIPT = re.compile(
     r"(?:.*/)?verl/trainer/(?:fsdp_sft_trainer|sft_trainer(?:_ray)?|main_ppo(?:_sync)?|main_eval)"
     r"|(?:.*/)?verl/experimental/\w+/fully_async_main"
+    r"|(?:.*/)?verl/trainer/(?P<generates>main_generation_server)"
 )
 
 
@@ -542,7 +543,8 @@ def _script(
             if launcher == "python" and (not subcommand or program in _SELF_STARTING):
                 launcher = ""
             return _program(command, launcher, options, program, name, rest, target)
-    if _VERL_SCRIPT.fullmatch(path):
+    verl = _VERL_SCRIPT.fullmatch(path)
+    if verl is not None:
         # Hydra composes the rest of its configuration from files of the package.
         return Launch(
             command,
@@ -550,8 +552,8 @@ def _script(
             options,
             "verl",
             "generic",
-            _TRAIN,
-            "train",
+            _INFER if verl["generates"] else _TRAIN,
+            "generate" if verl["generates"] else "train",
             target,
             is_module,
             tuple(rest),

@@ -276,6 +276,9 @@ def _named_in_comments(script: Optional[ScriptFile]) -> Optional[tuple[Setting, 
         if kind is not None:
             name = kind.gpu.name if kind.gpu is not None else kind.architecture or ""
             found.setdefault(name, (comment, kind))
+    for name in list(found):
+        if name and any(other.startswith(f"{name}-") for other in found):
+            del found[name]  # the same GPU, told more closely elsewhere
     return next(iter(found.values())) if len(found) == 1 else None
 
 
