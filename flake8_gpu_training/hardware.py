@@ -60,7 +60,7 @@ _FORM_WORDS = (
     r"(?:[ _-]*(?:sxm\d?|pcie|nvl|nvlink|hbm\d?e?|mega|shared|tensor[ _-]core|gpus?)(?![a-z0-9]))*"
 )
 _NAME = re.compile(
-    rf"(?:(?P<count>\d{{1,2}})(?:[ ]*[x×*张卡块][ ]*|(?P<apart>[ ]+)))?"
+    rf"(?:(?<!\d)(?P<count>\d{{1,2}})(?:[ ]*[x×*张卡块][ ]*|(?P<apart>[ ]+)))?"
     rf"(?:(?P<before>{_SIZE})[ _-]+)?"
     rf"{_MAKER}(?P<name>{'|'.join(_NAMES)})(?![a-z0-9])"
     rf"(?P<rest>{_FORM_WORDS}(?:[ _-]*[(（]?(?P<size>{_SIZE})(?![a-z0-9])[)）]?)?{_FORM_WORDS})"

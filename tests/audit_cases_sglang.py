@@ -277,6 +277,8 @@ def _compute() -> Iterator[Case]:
         start="SGLANG_ENABLE_JIT_DEEPGEMM=0 ",
     )
     yield from of(deep, NA, {})
+    for folder in ("/root/Qwen3-8B-FP8", "/root/Qwen3-8B-FP8/"):
+        yield from of(deep, ON, {}, "SGLANG_ENABLE_JIT_DEEPGEMM=1", model=folder, gpus=H200)
     yield from of(deep, NA, {}, model=QWEN_FP8, gpus="gres=gpu:l40s:1")
     hopper, any_gpu = (
         {"tp_size": 8, "attention_backend": "fa3"},

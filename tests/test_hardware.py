@@ -121,6 +121,7 @@ def test_every_machine_type_has_a_gpu_of_the_table():
         ("GPUs (A10)", "A10", None),
         ("use NVIDIA L4", "L4", None),
         ("h100", "H100", None),
+        ("training on 32 nodes / 256 H100 GPUs", "H100", None),  # of all nodes
     ],
 )
 def test_gpus_named_in_prose_are_noted(text, name, count):

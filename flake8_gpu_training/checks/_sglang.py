@@ -170,8 +170,8 @@ def variable(engine: Engine, *names: str) -> Optional[Setting]:
 
 
 def name_of(engine: Engine) -> str:
-    """The model's name, "" where it is not known."""
-    return engine.run.model.name or ""
+    """The model's name, "" where it is not known: of a folder without the slash behind it."""
+    return (engine.run.model.name or "").rstrip("/")
 
 
 def _told(engine: Engine, pattern: re.Pattern[str]) -> Optional[bool]:
