@@ -209,6 +209,8 @@ ROWS: tuple[Row, ...] = (
     Row("v1-engine", ON, shows="V1"),
     Row("v1-engine", ADVISED, env=_V0, pin="0.9.2", shows="VLLM_USE_V1"),
     Row("v1-engine", ADVISED, env=_V0, pin="0.8.5.post1", gpus="a100-80g:1"),
+    Row("cuda-graph", NA, env={"VLLM_CPU_KVCACHE_SPACE": "40"}),
+    Row("capture-sizes", NA, env={"VLLM_CPU_KVCACHE_SPACE": "40"}),
     Row("v1-engine", NA, env=_V0, pin="0.8.5.post1", gpus="v100:1"),
     Row("v1-engine", NA, pin="0.9.2", gpus="t4:1"),
     Row("v1-engine", ON, pin="0.10.2", gpus="t4:1"),

@@ -220,6 +220,14 @@ def is_foreign(run: Run) -> bool:
     return _FOREIGN_GPU.match(run.hardware.gpu or "") is not None
 
 
+def is_on_cpus(run: Run) -> bool:
+    """Whether the run asks vLLM for processors instead of GPUs."""
+    device = find(run, "device")
+    if device is not None and str(device.value).lower() == "cpu":
+        return True
+    return any(name.startswith("VLLM_CPU_") for name in run.environment)
+
+
 def answer(engine: Engine, name: str, off_text: Text, variant: str = "") -> Judgement:
     """On, off or unknown by one switch of the engine."""
     setting = engine.option(name)

@@ -8,6 +8,7 @@ from flake8_gpu_training.checks import _sglang_memory
 from flake8_gpu_training.checks._engine import (
     FOREIGN,
     is_foreign,
+    is_on_cpus,
     is_set,
     of_engine,
     propose,
@@ -25,6 +26,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
+from flake8_gpu_training.checks._scale import is_for_tpus
 from flake8_gpu_training.checks._vllm import (
     LEVELS,
     OPTIMIZATION,
@@ -85,7 +87,16 @@ def _level(engine: Engine) -> Judgement:
 # --- GPU931: CUDA graphs ---
 
 
+_GRAPHLESS = Text("CPU、TPU 上没有 CUDA Graph", "CPUs and TPUs have no CUDA graphs")
+
+
+def _has_no_graphs(engine: Engine) -> bool:
+    return is_on_cpus(engine.run) or is_for_tpus(engine.run)
+
+
 def _graphs(engine: Engine) -> Judgement:
+    if _has_no_graphs(engine):
+        return cannot_apply(_GRAPHLESS)
     setting = eager(engine)
     if not setting.known:
         return cannot_tell(setting)
@@ -221,6 +232,8 @@ _SIZES = ("cudagraph_capture_sizes", "cuda_graph_sizes")
 
 
 def _sizes(engine: Engine) -> Judgement:
+    if _has_no_graphs(engine):
+        return cannot_apply(_GRAPHLESS)
     setting = eager(engine)
     if setting.known and is_set(setting):
         return cannot_apply(Text("未使用 CUDA Graph", "no CUDA graphs are used"))
