@@ -14,6 +14,7 @@ from flake8_gpu_training.checks._by_framework import by_framework
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import (
     advise,
+    by_itself,
     cannot_apply,
     cannot_tell,
     excluding,
@@ -57,6 +58,7 @@ from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgem
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.attention_defaults import BY_RELEASE, UNTOLD, sdpa_since
+from flake8_gpu_training.frameworks.engine_of import packs_ahead, samples_ahead
 from flake8_gpu_training.frameworks.transformers import BY_NAME, parses_model_config
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import PlaceKind, Run
@@ -74,6 +76,10 @@ _NOT_CUDA = Text(
 )
 # LLaMA-Factory hands flash_attn to models of Transformers alone (train/mca/workflow.py, 0.9.5).
 _OWN_KERNELS = Text("Megatron 自带注意力实现", "Megatron attends by kernels of its own")
+_PACKED = Text(
+    "AsyncGRPOTrainer 固定使用 FlashAttention-3 内核（async_grpo_trainer.py）",
+    "AsyncGRPOTrainer takes FlashAttention-3's kernel itself (async_grpo_trainer.py)",
+)
 _SMALL_BILLIONS = 0.4
 # LLaMA-Factory turns flash attention on for these by itself (model_utils/attention.py, 0.9.5).
 _FLASH_BY_ITSELF = re.compile(r"(?i)gpt[-_]?oss|gemma-2")
@@ -97,6 +103,8 @@ def _attention(run: Run) -> Judgement:
     written = text(run, "attention")
     if run.framework == "llamafactory" and run.value("megatron") is True:
         return cannot_apply(_OWN_KERNELS)
+    if samples_ahead(run):
+        return by_itself(_PACKED, "flash-attention-3") if packs_ahead(run) else cannot_tell(setting)
     if written in _FLASH:
         return on(setting, _FLASH[written])
     called = first_call(

@@ -61,6 +61,7 @@ from flake8_gpu_training.checks._settings import algorithm, is_on, parameter, ta
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, known
 from flake8_gpu_training.frameworks.at_hand import lacks
+from flake8_gpu_training.frameworks.engine_of import packs_ahead
 from flake8_gpu_training.frameworks.lightning import trainer_of
 from flake8_gpu_training.frameworks.reading import version_of
 from flake8_gpu_training.language import Text
@@ -247,9 +248,16 @@ def _cuda_graph(run: Run) -> Judgement:
 # --- GPU305, GPU307 -------------------------------------------------------------------
 
 
+_REFUSED_BY_TRAINER = Text(
+    "AsyncGRPOTrainer 拒绝 use_liger_kernel", "AsyncGRPOTrainer refuses use_liger_kernel"
+)
+
+
 @of_training(alone=True)
 def _liger(run: Run) -> Judgement:
     setting = run.practice("liger_kernel")
+    if packs_ahead(run):
+        return cannot_apply(_REFUSED_BY_TRAINER)
     if setting.known and setting.value is True:
         return on(setting, "liger")
     called = next(

@@ -58,6 +58,7 @@ from flake8_gpu_training.checks.base import (
 )
 from flake8_gpu_training.checks.hot_loops import waiting_copies
 from flake8_gpu_training.facts import Import, Setting, known
+from flake8_gpu_training.frameworks.engine_of import samples_ahead
 from flake8_gpu_training.frameworks.swift_releases import default_of
 from flake8_gpu_training.language import Text
 from flake8_gpu_training.runs.model import Run
@@ -156,8 +157,17 @@ def _loader_on(loader: Loader, name: str) -> Judgement:
 # --- GPU501: worker processes ---
 
 
+# trl 1.0.0 to 1.16.0, experimental/async_grpo/async_grpo_trainer.py: num_workers=0 alone.
+_ITS_OWN_LOADER = Text(
+    "AsyncGRPOTrainer 自建 DataLoader，不读取 dataloader_* 参数",
+    "AsyncGRPOTrainer makes its own DataLoader, which takes no dataloader_* argument",
+)
+
+
 @of_training(alone=True)
 def _workers(run: Run) -> Judgement:
+    if samples_ahead(run):
+        return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_workers)
     if told(run, "dataloader_workers"):
         parts.append(_setting_workers(run))
@@ -278,6 +288,8 @@ def _one_worker(run: Run, loader: Loader) -> Judgement:
 
 @of_training(alone=True)
 def _pinned(run: Run) -> Judgement:
+    if samples_ahead(run):
+        return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_pinned)
     if told(run, "pin_memory"):
         parts.append(_setting_pinned(run))
@@ -350,6 +362,8 @@ _NO_WORKERS_TO_KEEP = Text(
 
 @of_training(alone=True)
 def _persistent(run: Run) -> Judgement:
+    if samples_ahead(run):
+        return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_persistent)
     if told(run, "persistent_workers"):
         parts.append(_setting_persistent(run))
@@ -437,6 +451,8 @@ def _is_iterated_per_epoch(loader: Loader) -> bool:
 
 @of_training(alone=True)
 def _prefetch(run: Run) -> Judgement:
+    if samples_ahead(run):
+        return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_prefetch)
     if told(run, "prefetch_factor") or told(run, "dataloader_workers"):
         parts.append(_setting_prefetch(run))

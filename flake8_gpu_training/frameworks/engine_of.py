@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from flake8_gpu_training.facts import Call, Origin, Setting, Unknown, known
 from flake8_gpu_training.frameworks import slime, swift_commands, verl
-from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, built
+from flake8_gpu_training.frameworks.at_hand import AtHand, at_hand, built, version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_hosts import SGLANG_HOSTS, VLLM_HOSTS
 from flake8_gpu_training.frameworks.engines import Engine, Host, Kind, Mode
@@ -258,6 +258,12 @@ def _by_backend(run: Run, host: str, mode: Mode, default: str = "") -> Optional[
 def samples_ahead(run: Run) -> bool:
     """Whether TRL's asynchronous trainer samples, by a server of vLLM alone."""
     return run.framework == "hf_trainer" and run.practice("algorithm").note == "AsyncGRPOConfig"
+
+
+def packs_ahead(run: Run) -> bool:
+    """Whether that trainer packs its samples, for FlashAttention-3's kernel and without Liger: trl
+    1.10 to 1.16 do, experimental/async_grpo/async_grpo_trainer.py; 1.0.0 does not."""
+    return samples_ahead(run) and version_at_hand(run, "trl")[:2] >= (1, 10)
 
 
 def _of_trl(run: Run) -> Optional[Engine]:
