@@ -500,3 +500,20 @@ def test_a_flag_that_later_releases_lack_tells_the_release(tmp_path):
     assert older.version != newest.version
     assert older.table.knows("engine", "swap_space", older.table.release(older.version))
     assert engine("--no-such-flag 1").version == newest.version
+
+
+@pytest.mark.parametrize(
+    ("head", "version"),
+    [
+        ("# dependency: GPU vllm==0.18.0, transformers@<c0ffee>\n", "0.18.0"),
+        ("# Needs:\n#   - vllm==v0.13.0\n", "0.13.0"),
+        ("# dependency: GPU vllm==0.18.0\n# dependency: NPU vllm==0.17.0\n", None),
+        ("# pip install vllm==0.18.0\n", None),
+        ("set -e\n# dependency: vllm==0.18.0\n", None),
+    ],
+)
+def test_a_scripts_head_states_what_it_needs(tmp_path, head, version):
+    text = f"#!/bin/bash\n{head}\nvllm serve org/model\n"
+    (tmp_path / "a.sh").write_text(text)
+    (run,) = find_runs(Project.open(tmp_path))
+    assert run.versions.get("vllm") == version

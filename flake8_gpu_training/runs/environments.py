@@ -20,6 +20,7 @@ from flake8_gpu_training.runs.mentions import (
     installed_in,
     mentioned_in,
     own_requirements,
+    stated_at_head,
 )
 from flake8_gpu_training.runs.pins import (
     IMAGE,
@@ -143,7 +144,11 @@ class Environments:
 
     def _stated_in(self, paths: tuple[str, ...]) -> Iterator[Source]:
         for path in paths:
-            stated = own_requirements(self._text(path), path) if path.endswith(".py") else ()
+            stated: tuple[Requirement, ...] = ()
+            if path.endswith(".py"):
+                stated = own_requirements(self._text(path), path)
+            elif path.endswith((".sh", ".bash")):
+                stated = stated_at_head(self._text(path), path)
             if stated:
                 yield Source(path, INSTALLED, stated)
 

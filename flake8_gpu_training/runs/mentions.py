@@ -27,6 +27,31 @@ def own_requirements(text: str, path: str) -> tuple[Requirement, ...]:
     return tuple(one for one in found if one is not None)
 
 
+_HEAD = re.compile(r"(?:#.*\n|[ \t]*\n)*")
+_NEEDS = re.compile(
+    r"(?i)^#.*\b(?:dependenc(?:y|ies)|requires|requirements?)\b|^#[ \t]*[-*][ \t]*[\w-]+=="
+)
+_STATED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]*)==v?(\d[\w.]*\w)")
+
+
+def stated_at_head(text: str, path: str) -> tuple[Requirement, ...]:
+    """What the comments at the head of a shell script say that it needs, where they agree."""
+    from flake8_gpu_training.sources.requirements import requirement
+
+    head = _HEAD.match(text)
+    found: dict[str, dict[str, int]] = {}
+    for number, line in enumerate(head[0].split("\n") if head is not None else (), start=1):
+        for name, version in _STATED.findall(line) if _NEEDS.search(line) else ():
+            found.setdefault(name, {}).setdefault(version, number)
+    made = (
+        requirement(f"{name}=={version}", Location(path, number))
+        for name, versions in found.items()
+        if len(versions) == 1
+        for version, number in versions.items()
+    )
+    return tuple(one for one in made if one is not None)
+
+
 def mentioned_in(text: str, path: str) -> Iterator[Source]:
     """Versions that a README names, or a launcher of a service asks for; each may be the one."""
     from flake8_gpu_training.sources.requirements import requirement
