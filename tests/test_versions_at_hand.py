@@ -507,7 +507,9 @@ def test_a_flag_that_later_releases_lack_tells_the_release(tmp_path):
     [
         ("# dependency: GPU vllm==0.18.0, transformers@<c0ffee>\n", "0.18.0"),
         ("# Needs:\n#   - vllm==v0.13.0\n", "0.13.0"),
-        ("# dependency: GPU vllm==0.18.0\n# dependency: NPU vllm==0.17.0\n", None),
+        ("# dependency: GPU vllm==0.18.0\n# dependency: NPU vllm==0.17.0\n", "0.18.0"),
+        ("# Requirements on Ascend:\n#     pip install x\n#   - vllm==0.18.0\n", None),
+        ("# requires vllm==0.18.0\n# requires vllm==0.17.0\n", None),
         ("# pip install vllm==0.18.0\n", None),
         ("set -e\n# dependency: vllm==0.18.0\n", None),
     ],

@@ -31,6 +31,8 @@ _HEAD = re.compile(r"(?:#.*\n|[ \t]*\n)*")
 _NEEDS = re.compile(
     r"(?i)^#.*\b(?:dependenc(?:y|ies)|requires|requirements?)\b|^#[ \t]*[-*][ \t]*[\w-]+=="
 )
+_ITEM = re.compile(r"#[ \t]*[-*][ \t]")
+_NPUS = re.compile(r"(?i)\b(?:ascend|npus?)\b")
 _STATED = re.compile(r"(?<![\w.-])([A-Za-z][\w.-]*)==v?(\d[\w.]*\w)")
 
 
@@ -40,7 +42,12 @@ def stated_at_head(text: str, path: str) -> tuple[Requirement, ...]:
 
     head = _HEAD.match(text)
     found: dict[str, dict[str, int]] = {}
+    is_of_npus = False
     for number, line in enumerate(head[0].split("\n") if head is not None else (), start=1):
+        if not _ITEM.match(line) and (":" in line or _NEEDS.search(line)):
+            is_of_npus = bool(_NPUS.search(line))
+        if is_of_npus:
+            continue
         for name, version in _STATED.findall(line) if _NEEDS.search(line) else ():
             found.setdefault(name, {}).setdefault(version, number)
     made = (
