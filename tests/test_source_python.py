@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from itertools import accumulate
-from typing import Any
+from typing import Any, Optional
 
 import libcst as cst
 import pytest
@@ -566,3 +566,37 @@ def test_a_long_triple_quoted_string_is_not_deep():
 def test_odd_escapes_neither_warn_nor_fail(literal):
     source = f"import torch, argparse\np = argparse.ArgumentParser()\np.add_argument({literal})\n"
     read_python(source, "train.py")
+
+
+FILLED = """\
+kwargs = dict(dtype="bfloat16")
+kwargs["cache"] = False
+if FLAG:
+    kwargs["attention"] = "eager"
+made = load(**kwargs)
+kwargs["late"] = True
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("True", {"dtype": "bfloat16", "cache": False, "attention": "eager"}),
+        ("False", {"dtype": "bfloat16", "cache": False}),
+        ("asked()", None),
+    ],
+)
+def test_entries_that_are_set_one_by_one_are_arguments(
+    flag: str, expected: Optional[dict[str, object]]
+) -> None:
+    source = "from torch import load\n" + FILLED.replace("FLAG", flag)
+    (call,) = read_python(source, "a.py").calls_to("torch.load")
+    assert call.is_open is (expected is None)
+    assert expected is None or {k: v.value for k, v in call.keywords.items()} == expected
+
+
+def test_entries_that_a_loop_or_an_update_sets_leave_the_arguments_open() -> None:
+    for change in ("for i in x:\n    kwargs[i] = 1\n", "kwargs.update(x)\n", "kwargs[x] = 1\n"):
+        source = f"from torch import load\nkwargs = dict(b=2)\n{change}load(**kwargs)\n"
+        (call,) = read_python(source, "a.py").calls_to("torch.load")
+        assert call.is_open

@@ -73,7 +73,10 @@ def _image_models(run: Run) -> list[str]:
     return found
 
 
-_DECODERS = ("ForCausalLM", "ForImageTextToText", "ForVision2Seq", "ForConditionalGeneration")
+_DECODERS = (
+    *("ForCausalLM", "LMHeadModel", "ForImageTextToText", "ForVision2Seq"),
+    "ForConditionalGeneration",
+)
 
 
 def loads(run: Run) -> Iterator[Call]:

@@ -100,8 +100,10 @@ def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     size, length = billions(run), number(run, "max_length")
     if run.framework == "swift" and run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
+    if run.model.kind == "unknown":
+        return off(Text("模型未知，未启用激活重计算", "off; the model is not known"))
     if not is_language_model(run):
-        return off(Text("不是语言模型，未启用激活重计算", "off; the model is no language model"))
+        return off(Text("不是解码器模型，未启用激活重计算", "off; the model is no decoder"))
     if size is None:
         return off(Text("模型规模未知，未启用激活重计算", "off; the model's size is not known"))
     if size < 1:

@@ -49,6 +49,8 @@ class Scope:
     definitions: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     """Names of containers that are changed in place after they were bound."""
+    added: dict[str, list[Binding]] = field(default_factory=dict)
+    """Of names bound here, the entries that this scope sets one by one (``kwargs["a"] = 1``)."""
     elsewhere: set[str] = field(default_factory=set)
     """Names declared ``global`` or ``nonlocal``."""
 
@@ -71,6 +73,10 @@ class Scope:
             scope = self.enclosing_class() or self
         made = Binding(value, node, self, keyed, tests, perhaps, in_loop)
         scope.bindings.setdefault(name, []).append(made)
+
+    def changes(self, name: str) -> bool:
+        """Whether a container has not, or not always, the value that it is bound to."""
+        return name in self.changed or name in self.added
 
     def top(self) -> Scope:
         """The module's scope."""

@@ -123,10 +123,38 @@ class Evaluator:
                     return None
                 if owner is not None and written in owner.changed:
                     return None
-                return self.entries(only.value, only.scope)
+                found = self.entries(only.value, only.scope)
+                if owner is None or found is None or written not in owner.added:
+                    return found
+                return self._with_added(found, owner.added[written], node, scope)
             return None
         finally:
             self._busy.discard(id(node))
+
+    def _with_added(
+        self, found: list[DictItem], added: list[Binding], use: cst.CSTNode, scope: Scope
+    ) -> Optional[list[DictItem]]:
+        """``found`` with the entries that are set between there and the dict's use."""
+        entries = {item.key: item for item in found}
+        start, _ = self._positions.span(use)
+        for one in added:
+            if one.scope is not scope:
+                return None  # which comes first is not known
+            held = [self._holds(test, scope) for test in one.tests]
+            if self._positions.span(one.node)[0] >= start or False in held:
+                continue
+            assert isinstance(one.node, cst.Subscript)
+            key = self._index(one.node, scope)
+            if None in held or one.value is None or not isinstance(key, str):
+                return None
+            entries[key] = DictItem(key, one.value, one.node, scope)
+        return list(entries.values())
+
+    def _index(self, node: cst.Subscript, scope: Scope) -> Any:
+        index = node.slice[0].slice if len(node.slice) == 1 else None
+        if not isinstance(index, cst.Index) or index.star:
+            return self._unknown(node)
+        return self.value(index.value, scope)
 
     def entries_of_two_names(
         self, node: cst.BaseExpression, scope: Scope
@@ -296,13 +324,14 @@ class Evaluator:
         return self._unknown(node, _merge(branches))
 
     def _subscript(self, node: cst.Subscript, scope: Scope) -> Any:
-        index = node.slice[0].slice if len(node.slice) == 1 else None
-        if not isinstance(index, cst.Index) or index.star:
-            return self._unknown(node)
-        key = self.value(index.value, scope)
+        key = self._index(node, scope)
         if resolve(dotted_name(node.value), scope) == "os.environ" and isinstance(key, str):
             return Unknown(f"environment variable {key}")
         container = self.value(node.value, scope)
+        if isinstance(key, str) and not known(container):
+            held = [e for e in self.entries(node.value, scope) or () if e.key == key]
+            if held:
+                return self.value(held[0].value, held[0].scope)
         if not known(key) or not isinstance(container, (dict, list, tuple)):
             return self._unknown(node)
         return container[key]
@@ -325,7 +354,7 @@ class Evaluator:
             return Unknown(written)
         if owner is not None and owner is scope and len(bindings) > 1:
             reaching = self._reaching(node, bindings)
-            if len(reaching) < len(bindings) and written not in owner.changed:
+            if len(reaching) < len(bindings) and not owner.changes(written):
                 return self._bound(written, reaching)
         return self.bound(written, owner) if owner is not None else self._bound(written, bindings)
 
@@ -369,7 +398,7 @@ class Evaluator:
     def bound(self, name: str, scope: Scope) -> Any:
         """Value of a name of ``scope`` over all its bindings."""
         value = self._bound(name, scope.bindings[name])
-        return Unknown(name, (value,)) if name in scope.changed and known(value) else value
+        return Unknown(name, (value,)) if scope.changes(name) and known(value) else value
 
     def bound_value(self, binding: Binding) -> Any:
         """Value of one binding (None also when there is nothing to evaluate)."""

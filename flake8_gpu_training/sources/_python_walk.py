@@ -426,7 +426,8 @@ class _Walker:
         elif isinstance(target, cst.Attribute):
             self.bind_attribute(target, value, node, keyed)
         elif isinstance(target, cst.Subscript):
-            self.scope_changes(target.value)
+            if not self.adds(target, value):
+                self.scope_changes(target.value)
             self.visit(target)
             if value is not None and keyed is None:
                 self.drafts.assignments.append(
@@ -466,6 +467,16 @@ class _Walker:
             self.drafts.assignments.append(
                 AssignmentDraft(target, value, self.scope, self.tests, self.loop)
             )
+
+    def adds(self, target: cst.Subscript, value: Optional[cst.BaseExpression]) -> bool:
+        """Note an entry that is set in a dict of this scope, where it is known when."""
+        name = target.value.value if isinstance(target.value, cst.Name) else ""
+        looped = self.loop is not None or (self.guarded and not self.tests)
+        if value is None or looped or name not in self.scope.bindings:
+            return False
+        entry = Binding(value, target, self.scope, tests=self.tests)
+        self.scope.added.setdefault(name, []).append(entry)
+        return True
 
     def scope_changes(self, container: cst.CSTNode) -> None:
         """Note that a container is changed in place."""
