@@ -55,7 +55,7 @@ def test_fp32_on_volta_is_advised_fp16() -> None:
 
 def test_bf16_on_volta_is_advised_fp16() -> None:
     answer = judged(hand_made(practices={"precision": "bf16"}, hardware=V100), "GPU201")
-    assert (answer.status, answer.variant) == (Status.RECOMMENDED, "fp16")
+    assert (answer.status, answer.variant, answer.better) == (Status.PARTIAL, "bf16", "fp16")
 
 
 def test_an_unknown_precision_is_no_finding() -> None:

@@ -58,7 +58,7 @@ _HALF = {"bf16": "bf16", "pure-bf16": "bf16", "fp8": "bf16", "fp16": "fp16"}
 @of_training(alone=True)
 def _mixed_precision(run: Run) -> Judgement:
     answer = _precision(run)
-    if has_bf16(run) is not False:
+    if has_bf16(run) is not False or answer.variant == "bf16":
         return answer
     name = gpu_said(run)
     why = Text(f"{name.zh} 没有 BF16 张量核", f"{name.en} has no BF16 tensor cores")
@@ -202,15 +202,18 @@ def _half_either_way(run: Run, setting: Setting) -> Judgement:
 
 
 def _bf16_without_cores(run: Run, setting: Setting) -> Judgement:
-    return advise(
+    """BF16 is on all the same, by emulation: FP16 is the better choice."""
+    answer = advise(
         run,
         f"{gpu_text(run)} has no BF16 tensor cores; FP16 runs on them",
         Text(f"{gpu_text(run)} 没有 BF16 张量核", f"BF16 on {gpu_text(run)}"),
         Text("改用 FP16 混合精度", "use FP16 mixed precision"),
         practices={"precision": "fp16"},
-        variant="fp16",
+        variant="bf16",
         at=setting,
+        share=0.5,
     )
+    return replace(answer, better="fp16")
 
 
 def _fp8_without_cores(run: Run, setting: Setting) -> Judgement:

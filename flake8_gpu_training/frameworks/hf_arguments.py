@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flake8_gpu_training.facts import Setting, known
-from flake8_gpu_training.frameworks.at_hand import at_hand
+from flake8_gpu_training.frameworks.at_hand import at_hand, version_at_hand
 from flake8_gpu_training.frameworks.reading import by_default, find, is_off, parsed, practice
 from flake8_gpu_training.runs.model import Run
 
@@ -18,12 +18,16 @@ def default_optimizer(run: Run) -> dict[str, Setting]:
     told = at_hand(run, "transformers")
     pinned = run.versions.get("transformers", "")
     transformers = parsed(told.version if told is not None and not pinned else pinned)
-    torch = parsed(run.versions.get("torch", ""))
+    torch = version_at_hand(run, "torch")
     fused = transformers >= (4, 54) and torch >= (2, 8)
     name = "adamw_torch_fused" if fused else "adamw_torch"
     if transformers < _OF_TORCH:
         name = "adamw_hf"
     note = f"transformers training_args.py: optim {name}"
+    if fused:
+        note += " with torch >= 2.8"
+    elif transformers >= (4, 54):
+        note += " with torch < 2.8"
     return by_default(run, "optimizer", name, note)
 
 

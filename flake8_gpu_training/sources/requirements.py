@@ -636,7 +636,7 @@ def requirements_from_command(command: Command) -> tuple[Requirement, ...]:
             reader = conda_requirement if conda else requirement
             parsed = reader(text, word.location)
             found += [parsed] if parsed is not None else []
-    return tuple(_as_the_index_has(found, texts))
+    return tuple(_within_pytorchs_index(_as_the_index_has(found, texts), texts))
 
 
 # docs.vllm.ai, "Installation": an index of one release's wheels for a device or a CUDA.
@@ -653,6 +653,28 @@ def _as_the_index_has(found: _Found, texts: Sequence[str]) -> _Found:
     return [
         replace(item, specifier=f"=={of_index}", version=of_index)
         if item.name == "vllm" and not item.specifier
+        else item
+        for item in found
+    ]
+
+
+# The first PyTorch without wheels for a CUDA, by pytorch.org's choices: 2.7 has 11.8, 12.6 and
+# 12.8, and 2.8 none for 11.8. An index beside PyPI's (--extra-index-url) bounds nothing.
+_PYTORCHS = re.compile(r"https?://download\.pytorch\.org/whl/(cu\d+)/?$")
+_FIRST_WITHOUT = {"cu117": "2.7", "cu118": "2.8", "cu121": "2.7", "cu124": "2.7"}
+
+
+def _within_pytorchs_index(found: _Found, texts: Sequence[str]) -> _Found:
+    """``found``, with PyTorch bounded by what the only index holds."""
+    named = [value for name, value in zip(texts, texts[1:]) if name in ("-i", "--index-url")]
+    named += [text.partition("=")[2] for text in texts if text.startswith("--index-url=")]
+    match = _PYTORCHS.match(named[-1]) if named else None
+    without = _FIRST_WITHOUT.get(match[1]) if match is not None else None
+    if without is None or any(text.startswith("--extra-index-url") for text in texts):
+        return found
+    return [
+        replace(item, specifier=f"<{without}")
+        if item.name == "torch" and not (item.specifier or item.by_address)
         else item
         for item in found
     ]
