@@ -812,3 +812,28 @@ def test_neither_type_is_on_where_the_checkpoint_decides_what_is_computed(tmp_pa
         item = items_of(score(AUDIT, judge(run, all_checks())))[name]
         assert item.status is Status.DISABLED
         assert "neither bf16 nor fp16" in item.current.en
+
+
+def test_what_recomputes_by_other_means_than_the_trainers_is_not_said_to_be_off(
+    tmp_path: Path,
+) -> None:
+    call = "model.gradient_checkpointing_enable(**asked())\ntrainer = "
+    (run,) = runs_of(tmp_path, files(CLASSIFIER.replace("trainer = ", call, 1)))
+    item = items_of(score(AUDIT, judge(run, all_checks())))["non-reentrant"]
+    assert item.status is not Status.DISABLED
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("bf16=able(), fp16=not able()", ("enabled", "disabled")),
+        ("bf16=able(), fp16=able()", ("unknown", "unknown")),
+    ],
+)
+def test_one_of_two_switches_that_ask_the_gpu_is_on(
+    tmp_path: Path, said: str, expected: tuple[str, str]
+) -> None:
+    text = CLASSIFIER.replace('TrainingArguments("out"', f'TrainingArguments("out", {said}')
+    (run,) = runs_of(tmp_path, files(text))
+    items = items_of(score(AUDIT, judge(run, all_checks())))
+    assert (items["bf16"].status.value, items["fp16"].status.value) == expected

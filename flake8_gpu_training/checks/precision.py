@@ -196,9 +196,10 @@ def _half_either_way(run: Run, setting: Setting) -> Judgement:
     candidates = setting.value.candidates
     if not candidates or not all(value in _HALF for value in candidates):
         return cannot_tell(setting)
-    if not is_language_model(run):
+    if run.framework != "hf_trainer" and not is_language_model(run):
         return cannot_tell(setting)
-    return on(f"{' / '.join(candidates)}: {setting.value.reason}", _HALF[candidates[0]])
+    best = "fp16" if has_bf16(run) is False and "fp16" in candidates else candidates[0]
+    return on(f"{' / '.join(candidates)}: {setting.value.reason}", _HALF[best])
 
 
 def _bf16_without_cores(run: Run, setting: Setting) -> Judgement:

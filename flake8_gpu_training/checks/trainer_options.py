@@ -45,6 +45,7 @@ from flake8_gpu_training.checks.base import (
     Priority,
     Status,
 )
+from flake8_gpu_training.checks.memory import recomputation
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
 from flake8_gpu_training.frameworks.at_hand import version_at_hand
 from flake8_gpu_training.frameworks.handed_optimizers import HANDED
@@ -119,6 +120,12 @@ def _non_reentrant(run: Run) -> Judgement:
     if not checkpointing.known:
         return cannot_tell(checkpointing)
     if checkpointing.value is not True:
+        if run.value("unsloth") is True:
+            return cannot_apply(
+                Text("由 Unsloth 自己的实现重计算", "Unsloth recomputes by code of its own")
+            )
+        if recomputation(run).status is Status.ENABLED:
+            return cannot_tell(Text("由代码中的调用决定", "the program's own call decides"))
         return off(Text("未启用梯度检查点", "gradient checkpointing is off"))
     if is_true(find(run, "fsdp_config.activation_checkpointing")):
         return cannot_apply(Text("由 FSDP 包装检查点", "FSDP wraps the layers itself"))

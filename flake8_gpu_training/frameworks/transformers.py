@@ -548,6 +548,9 @@ def _precision(
     for name in ("bf16", "fp16"):
         setting = find(run, name)
         if setting is not None and isinstance(setting.value, Unknown):
+            if _is_one_or_the_other(run):
+                either = Unknown(setting.value.reason, ("bf16", "fp16"))
+                return {"precision": replace(setting, name="precision", value=either)}
             return {"precision": _switched_precision(name, setting, setting.value)}
         if setting is not None and switched(run, setting) is True:
             return {"precision": practice("precision", name, setting)}
@@ -566,6 +569,13 @@ def _precision(
     if name not in _ARGUMENT_CLASSES and name not in _TRL_CONFIGS:
         return {}
     return _without_autocast(run, models, off or find(run, "fp16"))
+
+
+def _is_one_or_the_other(run: Run) -> bool:
+    """Whether one of the two is on: ``bf16=supported(), fp16=not supported()``."""
+    told = [setting.text for name in ("bf16", "fp16") if (setting := find(run, name)) is not None]
+    pairs = (told, told[::-1]) if len(told) == len(("bf16", "fp16")) else ()
+    return any(one == f"not {other}" for one, other in pairs if other)
 
 
 def _switched_precision(name: str, setting: Setting, value: Unknown) -> Setting:
