@@ -837,3 +837,39 @@ def test_one_of_two_switches_that_ask_the_gpu_is_on(
     (run,) = runs_of(tmp_path, files(text))
     items = items_of(score(AUDIT, judge(run, all_checks())))
     assert (items["bf16"].status.value, items["fp16"].status.value) == expected
+
+
+TWO_RUNS = """\
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B")
+trainer = Trainer(model=model, args=TrainingArguments("full"), train_dataset=[])
+trainer.train()
+adapted = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM"))
+trainer = Trainer(model=adapted, args=TrainingArguments("lora"), train_dataset=[])
+trainer.train()
+"""
+
+
+def test_adapters_that_are_made_behind_a_trainer_are_those_of_the_next_run(tmp_path: Path) -> None:
+    full, lora = runs_of(tmp_path, files(TWO_RUNS))
+    for run, expected in ((full, Status.DISABLED), (lora, Status.ENABLED)):
+        assert items_of(score(AUDIT, judge(run, all_checks())))["lora"].status is expected
+
+
+def test_a_part_that_is_frozen_is_no_adapter(tmp_path: Path) -> None:
+    frozen = "model.feature_extractor.requires_grad_(False)\ntrainer = "
+    (run,) = runs_of(tmp_path, files(CLASSIFIER.replace("trainer = ", frozen, 1)))
+    items = items_of(score(AUDIT, judge(run, all_checks())))
+    assert (items["lora"].status, items["lora"].evidence) == (Status.UNKNOWN, ())
+    text = CLASSIFIER.replace("from peft import PeftModel\n", "").replace("trainer = ", frozen, 1)
+    (run,) = runs_of(tmp_path / "plain", files(text))
+    items = items_of(score(AUDIT, judge(run, all_checks())))
+    assert items["lora"].status is Status.DISABLED
+
+
+def test_a_model_that_is_loaded_with_checkpointing_recomputes(tmp_path: Path) -> None:
+    text = CLASSIFIER.replace("num_labels=2", "gradient_checkpointing=True")
+    (run,) = runs_of(tmp_path, files(text))
+    assert status(run, "GPU203") is Status.ENABLED

@@ -285,6 +285,14 @@ def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
     return changes.write_in_call(run, call, call.keywords, {name: value})
 
 
+def _without_advice(judgement: Judgement) -> Judgement:
+    """What a trial run is told: what is on, and nothing to change."""
+    if judgement.status is not Status.PARTIAL:
+        return off(TRIAL)
+    kept = replace(judgement, status=Status.ENABLED, findings=(), change=None, better="")
+    return replace(kept, share=1.0, action=Text("", ""))
+
+
 def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], Judge]:
     """Makes a judge obey the common rules of advice about training.
 
@@ -305,7 +313,7 @@ def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], 
             if is_for_tpus(run):
                 return cannot_apply(_TPU)
             if is_trial(run):
-                return off(TRIAL)
+                return _without_advice(judgement)
             if run.is_cut_short:
                 return cannot_tell(_CUT)
             if not inside and is_trainer_class(run):

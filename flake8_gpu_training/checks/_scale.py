@@ -108,6 +108,14 @@ def architecture(run: Run) -> Optional[str]:
     return run.hardware.architecture or architecture_named(run.hardware.gpu or "")
 
 
+def unfamiliar(run: Run) -> Text:
+    """That the run's model is not known, or is none of which more than the name is known."""
+    name = run.model.name
+    if not name:
+        return Text("模型未知", "the model is not known")
+    return Text(f"未收录模型 {name}", f"{name} is none of the models known here")
+
+
 def gpu_text(run: Run) -> str:
     """How to call the run's GPU: its name, else its generation."""
     return run.hardware.gpu or architecture(run) or "GPU"

@@ -21,7 +21,7 @@ from flake8_gpu_training.checks._judging import (
 )
 from flake8_gpu_training.checks._llamafactory import NO_WAY, OLDER, TRAINS_ALL, takes_tuning
 from flake8_gpu_training.checks._mistaken import IGNORED
-from flake8_gpu_training.checks._programs import calls, first_call
+from flake8_gpu_training.checks._programs import calls, first_call, imports
 from flake8_gpu_training.checks._scale import (
     GIB,
     gpu_said,
@@ -135,7 +135,19 @@ def _adapters_by_hand(run: Run, setting: Setting) -> Judgement:
     if call is not None:
         other = configured is None and _of_other_adapters(run)
         return seen(call, "peft" if other else "lora")
-    return cannot_apply(_SCRATCH) if from_scratch(run) else cannot_tell(setting)
+    if from_scratch(run):
+        return cannot_apply(_SCRATCH)
+    return off(_NONE_IN_SIGHT) if freezes_alone(run) else cannot_tell(setting)
+
+
+_NONE_IN_SIGHT = Text("没有适配器，只冻结了一部分", "no adapters: a part of the model is frozen")
+
+
+def freezes_alone(run: Run) -> bool:
+    """Whether all that is open of a Trainer's tuning is how much its program freezes."""
+    value = run.practice("tuning").value
+    is_frozen = isinstance(value, Unknown) and value.reason.endswith("is frozen")
+    return is_frozen and run.framework == "hf_trainer" and imports(run, "peft", "unsloth") is None
 
 
 def _of_other_adapters(run: Run) -> bool:
@@ -421,7 +433,7 @@ def _bits(run: Run) -> Optional[float]:
 
 def _unquantized(run: Run) -> Judgement:
     memory, parameters = memory_gib(run), run.model.parameters
-    optional = Text("16 位基座（量化可选）", "16-bit base weights (quantizing is optional)")
+    optional = Text("基座未量化（可选）", "the base weights are not quantized (optional)")
     if memory is None or parameters is None or "bnb" in (_start_refuses(run) or ()):
         return off(optional)
     # Over several GPUs the weights are split first (ZeRO-3): quantizing is for the rest.

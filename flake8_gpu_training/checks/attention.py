@@ -53,6 +53,7 @@ from flake8_gpu_training.checks._scale import (
     number,
     takes_flash_attention,
     text,
+    unfamiliar,
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.facts import Call, Setting, Unknown, known
@@ -142,7 +143,7 @@ def _attention(run: Run) -> Judgement:
         return seen(unmasked, "sdpa")
     is_unknown = run.model.kind == "unknown" and not has_no_flash_code(run)
     if run.framework in ("hf_trainer", "swift") and is_unknown:
-        return cannot_tell(Text("模型未知", "the model is not known"))
+        return cannot_tell(unfamiliar(run))
     if not is_language_model(run):
         return _will_do(run, setting, written, _of_no_decoder(run, setting))
     if imports(run, "unsloth") is not None or run.value("unsloth") is True:

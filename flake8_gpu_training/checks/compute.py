@@ -56,6 +56,7 @@ from flake8_gpu_training.checks._scale import (
     spreads_layers,
     text,
     tunes_all,
+    unfamiliar,
 )
 from flake8_gpu_training.checks._settings import algorithm, is_on, parameter, task
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
@@ -141,7 +142,7 @@ def _compile_obstacle(run: Run) -> Optional[Text]:
     if has_text or pads_each_batch(run):
         return Text("变长样本会反复触发编译", "samples of varying length compile again and again")
     if run.model.kind not in ("vision", "encoder", "image", "video") and not builds_vision(run):
-        return Text("模型未知，收益无法判断", "the model is not known")
+        return unfamiliar(run)
     if stage >= 1:
         return Text("DeepSpeed 下收益需实测", "what it gains under DeepSpeed has to be measured")
     return None
@@ -355,7 +356,7 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
     if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:
         return cannot_apply(Text("不是解码器语言模型", "an image model, not a decoder"))
     if supported is None:
-        return cannot_tell(Text("模型未知，无法判断 Liger 是否支持", "the model is not known"))
+        return cannot_tell(unfamiliar(run))
     if not supported:
         return cannot_apply(_UNPATCHED if run.framework == "llamafactory" else _UNKNOWN_TO_LIGER)
     if task(run) != "causal_lm" or not predicts_tokens(run):

@@ -31,6 +31,7 @@ from flake8_gpu_training.checks._scale import (
     states_gib,
     text,
     tunes_all,
+    unfamiliar,
 )
 from flake8_gpu_training.checks.base import Check, Example, Impact, Item, Judgement, Priority
 from flake8_gpu_training.checks.sharding import lighter_fit
@@ -96,14 +97,25 @@ def _asks_first(run: Run, call: Call, switch: Setting) -> bool:
 _USUAL_TUNING = (None, "full", "lora", "adalora", "dora", "longlora", "freeze", "rslora", "pissa")
 
 
+_NO_DECODER = Text(
+    "不是纯解码器语言模型，未启用激活重计算", "off; the model is no decoder-only language model"
+)
+
+
 def _advise_checkpointing(run: Run, setting: Setting) -> Judgement:
     size, length = billions(run), number(run, "max_length")
     if run.framework == "swift" and run.model.kind == "unknown":
         return cannot_tell(Text("模型未知", "the model is not known"))
     if run.model.kind == "unknown":
-        return off(Text("模型未知，未启用激活重计算", "off; the model is not known"))
+        why = unfamiliar(run)
+        return off(Text(f"未启用激活重计算：{why.zh}", f"off; {why.en}"))
     if not is_language_model(run):
-        return off(Text("不是解码器模型，未启用激活重计算", "off; the model is no decoder"))
+        return off(
+            Text(
+                "不是纯解码器语言模型，未启用激活重计算",
+                "off; the model is no decoder-only language model",
+            )
+        )
     if size is None:
         return off(Text("模型规模未知，未启用激活重计算", "off; the model's size is not known"))
     if size < 1:

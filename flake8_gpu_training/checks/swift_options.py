@@ -29,6 +29,7 @@ from flake8_gpu_training.checks._settings import (
     task,
 )
 from flake8_gpu_training.checks._swift import missing
+from flake8_gpu_training.checks.adapters import freezes_alone
 from flake8_gpu_training.checks.base import (
     Check,
     Impact,
@@ -119,6 +120,8 @@ _NO_DORA = Text("GPTQ、AWQ、AQLM 权重不支持", "not over weights of GPTQ, 
 
 def _dora(run: Run) -> Judgement:
     answer = _DORA(run)
+    if freezes_alone(run):
+        return cannot_apply(_LORA_ONLY)
     if answer.status is Status.DISABLED and run.framework == "llamafactory":
         return cannot_apply(_NO_DORA) if is_quantized_for_good(run) else answer
     return answer

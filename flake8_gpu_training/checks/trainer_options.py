@@ -351,7 +351,7 @@ def _attention_switch(run: Run) -> Judgement:
             Text("Transformers 4.54 起才可切换", "it takes Transformers 4.54 or newer")
         )
     if not may_use_flash_attention(run):
-        return cannot_apply(Text("该 GPU 没有可切换的内核", "the GPU has no other kernel"))
+        return off(Text("该 GPU 没有更快的内核可换", "the GPU has no faster kernel to switch to"))
     return off(
         Text(
             "可选：加载后用 set_attn_implementation 切换",

@@ -80,8 +80,9 @@ def practices_from_models(run: Run) -> dict[str, Setting]:
     _add(found, _attention(run, loads, calls))
     _add(found, _weights(run, loads))
     _add(found, _device_map(loads))
-    _quantization(found, run, loads, calls)
-    _tuning(found, run, calls)
+    made = _made_by_then(run, calls)
+    _quantization(found, run, loads, made)
+    _tuning(found, run, made)
     _liger(found, calls)
     return found
 
@@ -106,10 +107,7 @@ def _before_training(loads: list[Call], calls: list[Call]) -> list[Call]:
 def _still_bound(run: Run, calls: list[Call]) -> list[Call]:
     """``calls`` but those of a script's or notebook's own lines that filled the variable which
     the run's trainer takes, where another line loads what it has by then; and those behind it."""
-    start = run.place.location
-    own = [call for call in calls if not call.scope and call.location.path == start.path]
-    made = [call for call in own if call.method.endswith("Trainer")]
-    trainer = next((c for c in made if (c.end or c.location) >= start), None)
+    own, trainer = _own_lines(run, calls)
     if trainer is None:
         return calls
     given = trainer.keywords.get("model") or next(iter(trainer.positional), None)
@@ -126,6 +124,24 @@ def _still_bound(run: Run, calls: list[Call]) -> list[Call]:
     last = max(loads, key=lambda call: call.location)
     kept = [call for call in before if call.location >= last.location]
     return [call for call in calls if call not in filled or call in kept]
+
+
+def _made_by_then(run: Run, calls: list[Call]) -> list[Call]:
+    """``calls`` but those of a script's or notebook's own lines behind the run's trainer, which
+    make the model of another run."""
+    own, trainer = _own_lines(run, calls)
+    if trainer is None:
+        return calls
+    return [call for call in calls if call not in own or call.location <= trainer.location]
+
+
+def _own_lines(run: Run, calls: list[Call]) -> tuple[list[Call], Optional[Call]]:
+    """The calls outside of functions in the file of the run's arguments, and the first trainer
+    from there on."""
+    start = run.place.location
+    own = [call for call in calls if not call.scope and call.location.path == start.path]
+    made = [call for call in own if call.method.endswith("Trainer")]
+    return own, next((c for c in made if (c.end or c.location) >= start), None)
 
 
 def _leaves_unsloth(run: Run) -> bool:

@@ -678,6 +678,9 @@ def _enabling_call(run: Run) -> Optional[Call]:
             continue
         if call.method in ("gradient_checkpointing_enable", "activation_checkpointing_enable"):
             return call
+        given = call.keywords.get("gradient_checkpointing")
+        if call.method == "from_pretrained" and given is not None and given.value is True:
+            return call  # _backward_compatibility_gradient_checkpointing (modeling_utils.py)
         if call.method == "prepare_model_for_kbit_training" and not _leaves_activations(call):
             return call
     return None
