@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Optional
 
@@ -350,12 +350,19 @@ def _called_precision(run: Run) -> Optional[Judgement]:
             return cannot_tell(_DECORATED)
         if says(call, "enabled", True) or "enabled" not in call.keywords:
             return seen(call, "fp16" if call.name.startswith("torch.cuda") else "bf16")
-    for call in (*calls(run, "accelerate.Accelerator"), *loads(run)):
+    for call in (*calls(run, "accelerate.Accelerator"), *_of_the_model(run)):
         for name in ("mixed_precision", "torch_dtype", "dtype"):
             for word, variant in (("bf", "bf16"), ("fp16", "fp16"), ("float16", "fp16")):
                 if _mentions(call.keywords.get(name), word):
                     return seen(call, variant)
     return None
+
+
+def _of_the_model(run: Run) -> Iterator[Call]:
+    """The loads of what is trained: a bare encoder beside a model with a head is a helper."""
+    found = list(loads(run))
+    bare = [call for call in found if call.name.endswith(".AutoModel.from_pretrained")]
+    return iter([call for call in found if call not in bare] or bare)
 
 
 def _follows_flag(run: Run, call: Call) -> bool:

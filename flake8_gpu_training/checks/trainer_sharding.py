@@ -18,7 +18,7 @@ from flake8_gpu_training.checks._judging import (
     on,
 )
 from flake8_gpu_training.checks._scale import gpus, number, ranks, text
-from flake8_gpu_training.checks._settings import is_on
+from flake8_gpu_training.checks._settings import algorithm, is_on
 from flake8_gpu_training.checks._starting import NO_PROCESSES, ONE_GPU
 from flake8_gpu_training.checks._trainer import (
     ARGUMENTS,
@@ -232,6 +232,10 @@ def _fsdp_loading(run: Run) -> Judgement:
 # --- GPU125: ParallelismConfig --------------------------------------------------------------
 
 
+# They refuse to split sequences: trl 1.16, grpo_config.py and rloo_config.py, __post_init__.
+_UNSPLIT = ("grpo", "rloo")
+
+
 @of_trainer
 def _parallelism_config(run: Run) -> Judgement:
     setting = option(run, "parallelism_config")
@@ -245,6 +249,10 @@ def _parallelism_config(run: Run) -> Judgement:
             return on(run.practice(name))
     if gpus(run) == 1:
         return cannot_apply(ONE_GPU)
+    if algorithm(run) in _UNSPLIT:
+        return missing(run, "parallelism_config") or off(
+            Text("可选：张量并行与数据并行组合", "optional: tensor beside data parallelism")
+        )
     return missing(run, "parallelism_config") or off(
         Text(
             "可选：张量并行、上下文并行与数据并行组合",
