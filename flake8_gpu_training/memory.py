@@ -231,7 +231,7 @@ def lora_parameters(model: Model, rank: int) -> Optional[float]:
 
 
 # The formulas are those of decoders; these have others.
-_NO_DECODERS = ("video", "image", "vision", "audio", "encoder")
+_NO_DECODERS = ("video", "image", "vision", "audio", "encoder", "encoder-decoder")
 
 
 def _shape(model: Model) -> Optional[_Shape]:

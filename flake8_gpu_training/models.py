@@ -18,7 +18,10 @@ from flake8_gpu_training.runs.model import Model
 # What a name says about the kind of model; the first match wins.
 _KINDS: tuple[tuple[str, str], ...] = (
     (r"embed|rerank|\bbge\b|\bgte\b|\be5-", "embedding"),
-    (r"whisper|voxtral|wav2vec|hubert|cosyvoice|\btts\b|qwen\d*-audio|qwen2-audio", "audio"),
+    (
+        r"whisper|voxtral|wav2vec|hubert|speecht5|cosyvoice|\btts\b|qwen\d*-audio|qwen2-audio",
+        "audio",
+    ),
     (
         r"\bwan\d|wan-?2|cogvideo|hunyuanvideo|hunyuan-video|\bltx\b|ltx-|mochi|open-?sora|t2v|i2v"
         r"|minimax-h\d|\bmova-|longlive|lingbot-|joyai-echo",
@@ -38,10 +41,15 @@ _KINDS: tuple[tuple[str, str], ...] = (
         "MLLM",
     ),
     (
-        r"resnet|resnext|(?<![a-z0-9])vit(?![a-z])|vgg1|densenet|swin|convnext|deit|efficientnet|mobilenet|dinov|clip|siglip",
+        r"resnet|resnext|\bbeit\b|(?<![a-z0-9])vit(?![a-z])|vgg1|densenet|swin|convnext|deit|efficientnet|mobilenet|dinov|clip|siglip",
         "vision",
     ),
     (r"roberta|\bbert\b|bert-|deberta|electra|modernbert", "encoder"),
+    (
+        r"(?<![a-z0-9])(?:flan-|code|m|by|long-|u)?t5(?:-|x|p|$)|(?<![a-z])(?:distil|m)?bart-"
+        r"|pegasus-|opus-mt|\bnllb-|m2m100|madlad|blenderbot|prophetnet",
+        "encoder-decoder",
+    ),
     (
         r"qwen|qwq|llama|mistral|mixtral|ministral|gemma|\bphi-?\d|deepseek|internlm|glm|baichuan|\byi-"
         r"|bloom|falcon|\bopt-\d|gpt2|gpt-?(neo|j|oss)|pythia|codegen-\d|xglm-\d|dialogpt-|cerebras-gpt|olmo|smollm|granite|minicpm|starcoder"

@@ -12,6 +12,7 @@ from flake8_gpu_training.runs.model import Run
 OF_KINDS: Mapping[str, str] = MappingProxyType(
     {
         "encoder": "AutoModelForSequenceClassification",
+        "encoder-decoder": "AutoModelForSeq2SeqLM",
         "vision": "AutoModelForImageClassification",
         "audio": "AutoModelForSpeechSeq2Seq",
         "embedding": "AutoModel",

@@ -34,6 +34,7 @@ _MODEL_KIND = {
     "audio": Text("音频", "audio"),
     "embedding": Text("Embedding", "embedding"),
     "encoder": Text("编码器（BERT 类）", "encoder (BERT-like)"),
+    "encoder-decoder": Text("编码器-解码器（T5 类）", "encoder-decoder (T5-like)"),
     "vision": Text("视觉", "vision"),
 }
 _PARTS = {

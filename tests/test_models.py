@@ -319,3 +319,20 @@ def test_kind_and_experts_by_the_family(name: str, kind: str, is_moe: bool) -> N
 )
 def test_a_name_of_two_sizes_tells_none(name, parameters):
     assert model_of(name).parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("google/flan-t5-base", "encoder-decoder"),
+        ("t5-small", "encoder-decoder"),
+        ("facebook/bart-large-cnn", "encoder-decoder"),
+        ("Helsinki-NLP/opus-mt-en-fr", "encoder-decoder"),
+        ("google/t5gemma-2b", "LLM"),
+        ("bartowski/Llama-3-8B", "LLM"),
+        ("microsoft/speecht5_tts", "audio"),
+        ("microsoft/beit-base-patch16-224", "vision"),
+    ],
+)
+def test_models_that_translate_are_encoders_with_decoders(name: str, kind: str) -> None:
+    assert model_of(name).kind == kind

@@ -137,7 +137,7 @@ def _untold(setting: Setting) -> Text:
             f"{name.zh}：无法静态得知：`{read}`（{setting.location}）",
             f"{name.en}: not known: `{read}` ({setting.location})",
         )
-    values = [str(one) if one not in ("", None) else "none" for one in candidates]
+    values = dict.fromkeys(str(one) if one not in ("", None) else "none" for one in candidates)
     return Text(
         f"{name.zh}：无法静态得知（可能为 {' 或 '.join(values)}）",
         f"{name.en}: not known ({' or '.join(values)})",

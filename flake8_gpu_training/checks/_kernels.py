@@ -53,7 +53,7 @@ _LIGER_LESS = re.compile(
     r")"
 )
 # Kinds of models without a head that predicts tokens, or with layers of their own.
-_OTHER_KINDS = ("embedding", "audio", "video", "image", "vision", "encoder")
+_OTHER_KINDS = ("embedding", "audio", "video", "image", "vision", "encoder", "encoder-decoder")
 
 # LLaMA-Factory names the types that it patches itself (model/model_utils/liger_kernel.py of 0.9.0
 # to 0.9.6.dev0): the first release that has them, where that is not the switch's own; the first

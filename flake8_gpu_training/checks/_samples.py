@@ -35,7 +35,7 @@ def opened_per_sample(run: Run) -> Optional[Call]:
 def decodes_images(run: Run) -> bool:
     """Whether the program may decode or augment images: it has a library for that, and its
     model is not known to take text alone."""
-    if run.model.kind in ("LLM", "encoder", "embedding"):
+    if run.model.kind in ("LLM", "encoder", "encoder-decoder", "embedding"):
         return False
     return imports(run, "torchvision", "PIL", "diffusers", "timm", "cv2", "decord") is not None
 

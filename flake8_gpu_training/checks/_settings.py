@@ -117,7 +117,7 @@ def is_text(run: Run) -> bool:
 def _is_of_text(run: Run) -> bool:
     if run.model.kind in ("unknown", "embedding"):
         return _SEES.search(run.model.known_as or str(run.value("model", ""))) is None
-    return run.model.kind in ("LLM", "encoder")
+    return run.model.kind in ("LLM", "encoder", "encoder-decoder")
 
 
 def is_multimodal(run: Run) -> Optional[bool]:

@@ -356,7 +356,9 @@ def _advise_liger(run: Run, setting: Setting) -> Judgement:
     if supported is None and builds_vision(run) and next(decoder_loads(run), None) is None:
         return cannot_apply(Text("不是解码器语言模型", "an image model, not a decoder"))
     if supported is None:
-        return cannot_tell(unfamiliar(run))
+        name = run.model.name
+        untold = Text(f"Liger 是否支持 {name} 未知", f"whether Liger knows {name} is not known")
+        return cannot_tell(untold if name else unfamiliar(run))
     if not supported:
         return cannot_apply(_UNPATCHED if run.framework == "llamafactory" else _UNKNOWN_TO_LIGER)
     if task(run) != "causal_lm" or not predicts_tokens(run):

@@ -164,7 +164,7 @@ def _determinism(run: Run) -> Judgement:
     for call in calls(run, "torch.use_deterministic_algorithms"):
         if keyword(call, "mode", 0) is True and not call.conditional:
             return _deterministic(Setting(call.name, True, call.location))
-    if run.model.kind in ("LLM", "embedding", "encoder"):
+    if run.model.kind in ("LLM", "embedding", "encoder", "encoder-decoder"):
         return no_mistake()  # cuDNN's choice is about convolutions
     for program in run.python:
         for attribute in program.attributes:

@@ -24,6 +24,7 @@ from flake8_gpu_training.checks._judging import (
 from flake8_gpu_training.checks._programs import calls, placed_at_load, says
 from flake8_gpu_training.checks._scale import (
     billions,
+    gpus,
     is_language_model,
     memory_gib,
     number,
@@ -204,10 +205,11 @@ def _offload(run: Run) -> Judgement:
     states = _sharded_states(run)
     memory = memory_gib(run)
     sharding = run.practice("zero_stage"), run.practice("fsdp")
-    if not any(setting.known for setting in sharding):
-        return cannot_tell(sharding[0])
     whole = states_gib(run)
     room = _SMALL_STATES_GIB if memory is None else 0.95 * memory
+    is_small = whole is not None and whole <= room and gpus(run) == 1
+    if not is_small and not any(setting.known for setting in sharding):
+        return cannot_tell(sharding[0])
     if whole is not None and whole <= room and tunes_all(run) is False:
         return off(
             Text(

@@ -67,7 +67,7 @@ _WARMUPS = (
     "num_warmup_steps",
     "lr_warmup_epochs",
 )
-_DECAYED = ("LLM", "MLLM", "encoder", "embedding", "vision")
+_DECAYED = ("LLM", "MLLM", "encoder", "encoder-decoder", "embedding", "vision")
 _SCHEDULE_WORDS = ("schedul", "warmup", "param_group")
 
 

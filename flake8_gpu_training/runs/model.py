@@ -163,7 +163,8 @@ class Hardware:
 class Model:
     """The model of a run; None where it cannot be told.
 
-    ``kind``: LLM, MLLM, video, image, audio, embedding, encoder, vision, or unknown.
+    ``kind``: LLM, MLLM, video, image, audio, embedding, encoder, encoder-decoder, vision, or
+    unknown.
     """
 
     name: Optional[str] = None
