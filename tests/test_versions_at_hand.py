@@ -476,6 +476,51 @@ def test_an_index_of_one_releases_wheels_pins_it(tmp_path):
     assert found["other_1.sh"].versions["vllm"] == "0.19.0"
 
 
+_ROCM = "uv pip install vllm --extra-index-url https://wheels.vllm.ai/rocm/0.14.1/rocm700\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "version"),
+    [
+        ({"page_0.sh": "uv pip install -U vllm\n"}, None),
+        ({}, None),
+        ({"page_0.sh": "pip install vllm==0.12.0\n"}, "0.12.0"),
+        ({"page_0.sh": "uv pip install -U vllm\n", "page_4.sh": _ROCM}, None),
+        ({"page_4.sh": _ROCM}, "0.14.1"),
+        ({"requirements.txt": "vllm==0.11.0\n"}, "0.11.0"),
+        ({"install_0.sh": "pip install vllm==0.11.0\n"}, "0.11.0"),
+    ],
+)
+def test_a_numbered_page_takes_no_pin_of_another_one(tmp_path, files, version):
+    files = {
+        "other_0.sh": "pip install vllm==0.19.0\n",
+        "third_1.yaml": "services: {a: {image: 'vllm/vllm-openai:v0.18.0'}}\n",
+        **files,
+        "page_1.sh": "vllm serve org/model\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).write_text(text)
+    found = {run.location.path: run for run in find_runs(Project.open(tmp_path))}
+    assert found["page_1.sh"].versions.get("vllm") == version
+
+
+def test_an_amd_launch_takes_its_pages_wheels_for_amd(tmp_path):
+    (tmp_path / "page_0.sh").write_text("uv pip install vllm==0.18.0\n")
+    (tmp_path / "page_1.sh").write_text(_ROCM)
+    (tmp_path / "page_2.sh").write_text("VLLM_ROCM_USE_AITER=1 vllm serve org/model\n")
+    (tmp_path / "page_3.sh").write_text("vllm serve org/model\n")
+    found = {run.location.path: run for run in find_runs(Project.open(tmp_path))}
+    assert found["page_2.sh"].versions["vllm"] == "0.14.1"
+    assert found["page_3.sh"].versions["vllm"] == "0.18.0"
+
+
+def test_scripts_without_numbers_take_the_pins_beside_them(tmp_path):
+    (tmp_path / "other_0.sh").write_text("pip install vllm==0.19.0\n")
+    (tmp_path / "serve.sh").write_text("vllm serve org/model\n")
+    found = {run.location.path: run for run in find_runs(Project.open(tmp_path))}
+    assert found["serve.sh"].versions["vllm"] == "0.19.0"
+
+
 def test_an_index_of_no_release_pins_none(tmp_path):
     (tmp_path / "a.sh").write_text(
         "pip install vllm --extra-index-url https://wheels.vllm.ai/nightly/cu129\n"

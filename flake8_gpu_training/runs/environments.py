@@ -61,7 +61,12 @@ def _own_name(text: str) -> str:
 
 
 _NAMES_VERSIONS = re.compile(r"(?i)^readme[\w.-]*\.(?:md|rst|txt)$|\.(?:py|ipynb)$")
-_NUMBERED = re.compile(r"(.*[^/])[_-]\d+\.(?:sh|bash)")
+_NUMBERED = re.compile(r"(.*[^/])[_-]\d+\.(?:sh|bash|py|ya?ml)")
+# Numbered scripts by such names install for all that lies beside them.
+_INSTALLS = re.compile(
+    r"(?i)(?:(?:setup|install(?:ation)?|env(?:ironment)?|req(?:uirement)?s?|dep(?:endencie)?s)[_-]?)+"
+)
+_AMD = re.compile(r"(?i)rocm|/dev/kfd|aiter|\bamd\b|\bmi\d{3}x?\b|\bhip_visible|\brocr_visible")
 MAX_MENTIONS = 40
 """Files of a folder that are searched for the versions of a service's machines."""
 
@@ -72,7 +77,7 @@ class Environments:
     def __init__(self, project: Project, commands: Sequence[Command] = ()) -> None:
         self.project = project
         self._folders = _folders_of_scripts(project)
-        self._found: dict[tuple[str, ...], Pins] = {}
+        self._found: dict[tuple[tuple[str, ...], frozenset[str]], Pins] = {}
         self._in_folders = _readmes_of(project)
         self._sources = [*self._files(), *self._commands(commands), *self._images()]
         self._unreleased = (
@@ -93,37 +98,64 @@ class Environments:
         own = [s for s in self._sources if s.kind in (INSTALLED, IMAGE) and s.path in paths]
         own += self._stated_in(paths)
         folders = tuple(_upwards(paths))
-        series = self._series_of(paths, own)
+        pages = frozenset(found[1] for path in paths if (found := _NUMBERED.fullmatch(path)))
+        series = self._series_of(pages, paths, own)
         if own or series:
-            return self._of(folders, own, series)
-        if folders not in self._found:
-            self._found[folders] = self._of(folders, own, series)
-        return self._found[folders]
+            return self._of(folders, own, series, pages)
+        key = (folders, pages)
+        if key not in self._found:
+            self._found[key] = self._of(folders, own, series, pages)
+        return self._found[key]
 
-    def _series_of(self, paths: Iterable[str], own: Sequence[Source]) -> list[Source]:
+    def _series_of(
+        self, pages: frozenset[str], paths: tuple[str, ...], own: Sequence[Source]
+    ) -> list[Source]:
         """What scripts of the same name install that only differ in their numbers, as the steps
-        of one page do."""
-        names = {found[1] for path in paths if (found := _NUMBERED.fullmatch(path))}
-        return [
+        of one page do. Where they install for AMD's GPUs and for others, one of them counts."""
+        found = [
             one
             for one in self._sources
-            if one.kind in (INSTALLED, IMAGE)
-            and (found := _NUMBERED.fullmatch(one.path))
-            and found[1] in names
-            and one not in own
+            if one.kind in (INSTALLED, IMAGE) and _page_of(one.path) in pages and one not in own
+        ]
+        amd = any(self._names_amd(path) for path in paths)
+        same = [one for one in found if self._names_amd(one.path) is amd]
+        told = {item.name for one in same for item in one.requirements}
+        return [
+            one
+            if one in same
+            else replace(one, requirements=tuple(r for r in one.requirements if r.name not in told))
+            for one in found
         ]
 
-    def _of(self, folders: tuple[str, ...], own: list[Source], series: list[Source]) -> Pins:
+    def _names_amd(self, path: str) -> bool:
+        return _AMD.search(self._text(path)) is not None
+
+    def _of(
+        self,
+        folders: tuple[str, ...],
+        own: list[Source],
+        series: list[Source],
+        pages: frozenset[str],
+    ) -> Pins:
         levels = [own, series]
-        nearest = [*own, *series]
+        nearest = {(one.kind, one.path) for one in (*own, *series)}
         others = [
-            one for one in self._sources if one not in nearest and not one.path.endswith(".ipynb")
+            one
+            for one in self._sources
+            if (one.kind, one.path) not in nearest
+            and not one.path.endswith(".ipynb")
+            and not _is_another_page(one, pages)
         ]
         for folder in folders:
             levels.append([one for one in others if folder in one.homes])
             others = [one for one in others if folder not in one.homes]
         levels = with_options_last(levels)
-        mentioned = [one for folder in folders for one in self._mentioned(folder)]
+        mentioned = [
+            one
+            for folder in folders
+            for one in self._mentioned(folder)
+            if not _is_another_page(one, pages)
+        ]
         told = [one for folder in folders for one in self._told_in(folder)]
         asked = unreleased([*levels, others])
         installed = self._unreleased | asked
@@ -241,6 +273,22 @@ class Environments:
             folder = posixpath.dirname(folder)
             found.add(folder)
         return frozenset(found)
+
+
+def _page_of(path: str) -> str:
+    """What numbered scripts have in common that are the steps of one page; "" of others."""
+    found = _NUMBERED.fullmatch(path)
+    return found[1] if found is not None else ""
+
+
+def _is_another_page(source: Source, pages: frozenset[str]) -> bool:
+    """Whether a step of one page speaks where another page's is asked about: it does not hold."""
+    page = _page_of(source.path)
+    return (
+        bool(pages and page)
+        and page not in pages
+        and _INSTALLS.fullmatch(posixpath.basename(page)) is None
+    )
 
 
 def _folders_of_scripts(project: Project) -> frozenset[str]:
