@@ -190,6 +190,22 @@ _GENERATED: Mapping[str, re.Pattern[str]] = {
 # A folder with such an entry is an environment or the output of a training run.
 _MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "trainer_state.json"})
 
+# Where others' code lies; they are also names for what is outside of a program, as a server is.
+_OTHERS_FOLDERS = frozenset(
+    [
+        *("third_party", "third-party", "thirdparty", "3rdparty", "3rd_party"),
+        *("vendor", "vendored", "_vendor", "external", "externals", "extern"),
+    ]
+)
+_OF_EXAMPLES = re.compile(
+    r"(?i)(?:^|/)(?:examples?|scripts?|recipes?|configs?|launch(?:ers?)?|jobs?|experiments?)/"
+)
+# What a folder of others' code has below it.
+_OF_PACKAGES = re.compile(
+    r"(?i)(?:.*/)?(?:setup\.(?:py|cfg)|pyproject\.toml|__init__\.py|\.git|licen[cs]e[^/]*|copying[^/]*)"
+)
+_SUBMODULE = re.compile(r"(?m)^\s*path\s*=\s*(\S+)")
+
 _AUXILIARY_FOLDERS = frozenset(
     [
         "test",
@@ -199,17 +215,7 @@ _AUXILIARY_FOLDERS = frozenset(
         "unittests",
         "doc",
         "docs",
-        "third_party",
-        "third-party",
-        "thirdparty",
-        "3rdparty",
-        "3rd_party",
-        "vendor",
-        "vendored",
-        "_vendor",
-        "external",
-        "externals",
-        "extern",
+        *_OTHERS_FOLDERS,
         ".github",
         ".circleci",
         ".gitlab",
@@ -284,6 +290,7 @@ class Project:
         self._facts: dict[str, Optional[Facts]] = {}
         self._folders: Optional[frozenset[str]] = None
         self._library: Optional[Library] = None
+        self._others: dict[str, bool] = {}
 
     @classmethod
     def open(cls, root: Union[str, os.PathLike[str]], *, exclude: Sequence[str] = ()) -> Project:
@@ -314,8 +321,36 @@ class Project:
         return _kind_at(self.root / path, path) if self._real_file(path) else kind_of(path)
 
     def is_auxiliary(self, path: str) -> bool:
-        """Whether ``path`` is a test, a document, or others' code (:func:`is_auxiliary`)."""
-        return is_auxiliary(path)
+        """Whether ``path`` is a test, a document, or others' code (:func:`is_auxiliary`).
+
+        A folder ``external`` that holds launch scripts of the project's own is no other's.
+        """
+        if not is_auxiliary(path):
+            return False
+        parts = path.split("/")
+        named = [i for i, part in enumerate(parts[:-1]) if part.lower() in _AUXILIARY_FOLDERS]
+        return bool(not named or _AUXILIARY_FILE.fullmatch(parts[-1])) or any(
+            parts[i].lower() not in _OTHERS_FOLDERS or self._is_others("/".join(parts[: i + 1]))
+            for i in named
+        )
+
+    def _is_others(self, folder: str) -> bool:
+        """Whether ``folder``, of a name for others' code, holds a package or programs."""
+        if folder not in self._others:
+            start = f"{folder}/"
+            below = [path[len(start) :] for path in self._found if path.startswith(start)]
+            programs = not _OF_EXAMPLES.search(folder) and any(
+                self._found[start + path] in PYTHON_KINDS for path in below
+            )
+            text = (self.content(".gitmodules", 100_000) or b"").decode("utf-8", "replace")
+            modules = (path.strip("/") for path in _SUBMODULE.findall(text))
+            self._others[folder] = (
+                not below
+                or programs
+                or any(_OF_PACKAGES.fullmatch(path) for path in below)
+                or any(f"{path}/".startswith(start) for path in modules)
+            )
+        return self._others[folder]
 
     # --- facts ---
 

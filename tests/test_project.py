@@ -176,6 +176,27 @@ def test_other_paths_are_not_auxiliary(path):
     assert not is_auxiliary(path)
 
 
+@pytest.mark.parametrize(
+    ("files", "others"),
+    [
+        ({"examples/grpo/external/a.sh": ""}, False),
+        ({"examples/grpo/external/a.sh": "", "examples/grpo/external/plugin.py": ""}, False),
+        ({"scripts/extern/a.sh": "", "scripts/extern/README.md": ""}, False),
+        ({"third_party/a.sh": "", "third_party/b.yaml": ""}, False),
+        ({"external/x/a.sh": "", "external/x/train.py": ""}, True),
+        ({"examples/external/x/a.sh": "", "examples/external/x/setup.py": ""}, True),
+        ({"examples/external/x/a.sh": "", "examples/external/x/LICENSE": ""}, True),
+        ({"external/x/a.sh": "", ".gitmodules": "[submodule]\n  path = external/x\n"}, True),
+        ({"tests/external/a.sh": ""}, True),
+        ({"examples/external/test_a.py": ""}, True),
+        ({"examples/docs/external/a.sh": ""}, True),
+    ],
+)
+def test_a_folder_by_the_name_of_others_code_may_hold_the_projects_own(tmp_path, files, others):
+    project = Project.open(make(tmp_path, files))
+    assert project.is_auxiliary(next(iter(files))) is others
+
+
 def test_one_file_is_a_project_whose_folder_can_be_looked_into(tmp_path):
     make(tmp_path, PROJECT)
     project = Project.open(tmp_path / "train.py")
