@@ -301,7 +301,7 @@ CHECKS: tuple[Check, ...] = (
             *vllm_item("D", "bitsandbytes", 2, "method", "bitsandbytes"),
             *vllm_item("D", "gguf", 2, "method", "gguf"),
             *sglang_item("E", "fp8-online", 5, "quantization", "fp8"),
-            *sglang_item("E", "prequantized", 5, "quantization", "checkpoint"),
+            *sglang_item("E", "prequantized", 5, "quantization", "checkpoint|awq|modelopt"),
             *sglang_item("E", "awq-gptq-marlin", 4, "quantization", "awq"),
             *sglang_item("E", "bitsandbytes", 2.5, "quantization", "bitsandbytes"),
             *sglang_item("E", "modelopt", 5, "quantization", "modelopt"),
