@@ -338,8 +338,8 @@ def test_the_model_tells_what_it_takes(
     ("command", "status", "said"),
     [
         ("vllm serve -cc.cudagraph_mode=NONE", NA, "text only"),
-        ("vllm serve <model> --port 80", Status.UNKNOWN, "not known"),
-        ("vllm serve --config other.yaml", Status.UNKNOWN, "not known"),
+        ("vllm serve <model> --port 80", OFF, "no limit by default"),
+        ("vllm serve --config other.yaml", Status.UNKNOWN, "could be read"),
         ("python3 src/vllm_router/app.py --port 80", NA, "a router loads no model"),
         ("python3 -m vllm.entrypoints.openai.api_server --port 80", NA, "text only"),
     ],
@@ -394,7 +394,7 @@ def test_of_a_flag_and_its_negation_the_later_one_holds(
     [
         ("${HOME}/models/Qwen3-32B", NA),
         ("${HOME}/models/Qwen3-30B-A3B", OFF),
-        ("${HOME}/models/best", Status.UNKNOWN),
+        ("${HOME}/models/best", OFF),
     ],
 )
 def test_the_end_of_a_path_names_the_model(tmp_path: Path, path: str, status: Status) -> None:

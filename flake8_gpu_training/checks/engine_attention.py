@@ -17,7 +17,7 @@ from flake8_gpu_training.checks._judging import (
     off,
     on,
 )
-from flake8_gpu_training.checks._scale import architecture
+from flake8_gpu_training.checks._scale import architecture, unfamiliar
 from flake8_gpu_training.checks._vllm import DOCS, variable
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Origin, Setting
@@ -117,7 +117,7 @@ def _backend(engine: Engine) -> Judgement:
 def _latent(engine: Engine) -> Judgement:
     if not _is_latent(engine):
         if engine.run.model.kind == "unknown":
-            return cannot_tell(Text("模型未知", "the model is not known"))
+            return cannot_tell(unfamiliar(engine.run))
         return cannot_apply(Text("非 MLA 模型", "the model has no latent attention"))
     disabled = variable(engine, "VLLM_MLA_DISABLE")
     if disabled is not None:

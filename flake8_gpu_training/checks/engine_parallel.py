@@ -19,6 +19,7 @@ from flake8_gpu_training.checks._engine import (
 from flake8_gpu_training.checks._engine_examples import served
 from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._scale import unfamiliar
 from flake8_gpu_training.checks._vllm import DOCS, OPTIMIZATION
 from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
 from flake8_gpu_training.facts import Setting, known
@@ -224,9 +225,8 @@ def _experts(engine: Engine) -> Judgement:
             return cannot_tell(setting)
         if truth(setting.value) is True or (amount(setting) or 0) > 1:
             return on(setting)
-    if not engine.run.model.is_moe:
-        if engine.run.model.kind == "unknown":
-            return cannot_tell(Text("模型未知", "the model is not known"))
+    unknown = engine.run.model.kind == "unknown"
+    if not engine.run.model.is_moe and not unknown:
         return cannot_apply(_DENSE)
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
@@ -235,6 +235,8 @@ def _experts(engine: Engine) -> Judgement:
     copies = _size(engine, "data_parallel_size")
     if not copies.known:
         return cannot_tell(copies)
+    if _above_one(copies) and unknown:
+        return cannot_tell(unfamiliar(engine.run))
     if _above_one(copies):
         return propose(
             engine,
@@ -249,6 +251,10 @@ def _experts(engine: Engine) -> Judgement:
     tensor = _size(engine, "tensor_parallel_size")
     if tensor.known and not _above_one(tensor):
         return cannot_apply(_ONE_GPU if _gpus(engine) == 1 else UNSPREAD)
+    if unknown:
+        return off(
+            Text("未启用（默认）；仅用于 MoE 模型", "off by default; for MoE models alone"), setting
+        )
     return off(
         Text("可选：MoE 模型，需实测", "optional: whole experts on each rank; measure it"),
         setting,

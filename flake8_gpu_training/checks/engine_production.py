@@ -153,6 +153,11 @@ _SEES = re.compile(
 # --- GPU917: images and videos of a request ---
 
 
+_UNLIMITED = Text(
+    "未设上限（默认）；仅用于多模态模型", "no limit by default; of use to multimodal models alone"
+)
+
+
 def _media(engine: Engine) -> Judgement:
     only = engine.written("language_model_only")
     if only is not None and truth(only.value) is True:
@@ -168,7 +173,7 @@ def _media(engine: Engine) -> Judgement:
         )
     if engine.run.model.kind != "MLLM" and not _SEES.search(engine.run.model.name or ""):
         if engine.run.model.kind == "unknown":
-            return cannot_tell(Text("模型未知", "the model is not known"))
+            return cannot_tell(_UNREAD) if engine.is_open else off(_UNLIMITED)
         return cannot_apply(Text("非多模态大模型", "the model takes text only"))
     if engine.is_open:
         return cannot_tell(_UNREAD)

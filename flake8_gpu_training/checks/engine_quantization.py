@@ -21,7 +21,7 @@ from flake8_gpu_training.checks._impacts import by_class
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, off, on
 from flake8_gpu_training.checks._scale import architecture, has_fp8
 from flake8_gpu_training.checks._vllm import DOCS
-from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority
+from flake8_gpu_training.checks.base import Check, Impact, Judgement, Priority, Status
 from flake8_gpu_training.facts import Setting
 from flake8_gpu_training.frameworks.engines import Engine, Mode
 from flake8_gpu_training.language import Text
@@ -70,6 +70,8 @@ _WIDENED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """GPUs on which Marlin comes before all other kernels that take the format."""
 _WIDENS = (0, 10)
 """The first minor release read in which it does (vLLM 0.10.2, 0.19.1 and 0.33)."""
+_PLUGINS = (0, 33)
+"""The first release read without bitsandbytes and GGUF of its own (layers/quantization)."""
 _UNFORCED = (0, 24)
 """The first release read that takes ``awq`` and ``gptq`` for whichever kernel is best."""
 
@@ -110,6 +112,35 @@ def _kind(text: str) -> str:
 # --- GPU945: the method ---
 
 
+def _with_plugins(engine: Engine) -> Judgement:
+    """``_method``, which names the plugins of methods that the release does not have itself."""
+    judgement = _method(engine)
+    samples = engine.mode is not None and engine.mode.samples
+    if engine.version < _PLUGINS or quantized(engine) is not None or samples or engine.is_open:
+        return judgement
+    if judgement.status is Status.UNKNOWN:
+        return replace(judgement, idle=_PLUGGED)
+    return replace(judgement, told=_PLUGGED)
+
+
+_PLUGGED = (
+    (
+        "bitsandbytes",
+        Text(
+            "可选：此版本需另装 vllm-bnb-plugin",
+            "optional: this release takes it with vllm-bnb-plugin alone",
+        ),
+    ),
+    (
+        "gguf",
+        Text(
+            "可选：此版本需另装 vllm-gguf-plugin",
+            "optional: this release takes it with vllm-gguf-plugin alone",
+        ),
+    ),
+)
+
+
 def _method(engine: Engine) -> Judgement:
     found = quantized(engine)
     if found is not None:
@@ -127,6 +158,14 @@ def _method(engine: Engine) -> Judgement:
     if engine.is_open:
         return cannot_tell(Text("并非所有参数都已读到", "not all settings could be read"))
     fp8 = has_fp8(engine.run)
+    plugins = engine.version >= _PLUGINS
+    if plugins and (not fp8 or engine.run.model.kind not in ("LLM", "MLLM")):
+        return off(
+            Text(
+                "可选：加载时量化为 FP8，或 AWQ、GPTQ、FP8 检查点",
+                "optional: FP8 on loading, or a checkpoint in AWQ, GPTQ or FP8",
+            )
+        )
     if not fp8 or engine.run.model.kind not in ("LLM", "MLLM"):
         return off(
             Text(
@@ -289,7 +328,7 @@ CHECKS: tuple[Check, ...] = (
         "engine-quantization",
         Text("权重量化", "Quantized weights in the engine"),
         Priority.LOW,
-        of_engine(vllm=_method, sglang=_sglang_sizes.quantization),
+        of_engine(vllm=_with_plugins, sglang=_sglang_sizes.quantization),
         why="Decoding reads all weights a step: half the bytes, half the time; what they free is "
         "KV cache.",
         fix="Set quantization fp8 on Ada, Hopper or newer, or serve a quantized checkpoint.",

@@ -51,7 +51,8 @@ _HOLDS_MTP = re.compile(
 _LACKS_MTP = re.compile(
     r"(?:meta-)?(?:llama|codellama)|tinyllama|deepseek-r1-distill|deepseek-(?:coder|llm|moe|v2)"
     r"|qwen-?\d+(?:\.\d)?b|qwen-?(?:1\.5|2|2\.5)-|qwen3-(?!next|coder-next)|qwq|qvq|mistral|mixtral|ministral"
-    r"|gemma-(?:\db|[23]-)|phi-|opt-|gpt-oss|internlm|vicuna|yi-|baichuan|smollm"
+    r"|gemma-(?:\db|[23]-)|phi-|opt-|gpt-oss|internlm|vicuna|yi-|baichuan|smollm|qwen3guard"
+    r"|internvl|granite-|olmo-?[23]|lfm2|seed-oss|starcoder|falcon"
 )
 _NO_MTP = Text("该模型不带 MTP 层", "the model has no such layers")
 # Heads of EAGLE-3 that are published for a model.
