@@ -495,6 +495,7 @@ def test_a_numbered_page_takes_no_pin_of_another_one(tmp_path, files, version):
     files = {
         "other_0.sh": "pip install vllm==0.19.0\n",
         "third_1.yaml": "services: {a: {image: 'vllm/vllm-openai:v0.18.0'}}\n",
+        "inc_19.Dockerfile": "FROM vllm/vllm-openai:v0.11.2\n",
         **files,
         "page_1.sh": "vllm serve org/model\n",
     }

@@ -61,7 +61,7 @@ def _own_name(text: str) -> str:
 
 
 _NAMES_VERSIONS = re.compile(r"(?i)^readme[\w.-]*\.(?:md|rst|txt)$|\.(?:py|ipynb)$")
-_NUMBERED = re.compile(r"(.*[^/])[_-]\d+\.(?:sh|bash|py|ya?ml)")
+_NUMBERED = re.compile(r"(.*[^/])[_-]\d+\.(?:sh|bash|py|ya?ml|[Dd]ockerfile)")
 # Numbered scripts by such names install for all that lies beside them.
 _INSTALLS = re.compile(
     r"(?i)(?:(?:setup|install(?:ation)?|env(?:ironment)?|req(?:uirement)?s?|dep(?:endencie)?s)[_-]?)+"
