@@ -323,7 +323,7 @@ class Project:
     def is_auxiliary(self, path: str) -> bool:
         """Whether ``path`` is a test, a document, or others' code (:func:`is_auxiliary`).
 
-        A folder ``external`` that holds launch scripts of the project's own is no other's.
+        A folder ``external`` of examples, without a package of its own, is no other's.
         """
         if not is_auxiliary(path):
             return False
@@ -335,18 +335,15 @@ class Project:
         )
 
     def _is_others(self, folder: str) -> bool:
-        """Whether ``folder``, of a name for others' code, holds a package or programs."""
+        """Whether ``folder``, of a name for others' code, is none of examples or holds a package."""
         if folder not in self._others:
             start = f"{folder}/"
             below = [path[len(start) :] for path in self._found if path.startswith(start)]
-            programs = not _OF_EXAMPLES.search(folder) and any(
-                self._found[start + path] in PYTHON_KINDS for path in below
-            )
             text = (self.content(".gitmodules", 100_000) or b"").decode("utf-8", "replace")
             modules = (path.strip("/") for path in _SUBMODULE.findall(text))
             self._others[folder] = (
                 not below
-                or programs
+                or _OF_EXAMPLES.search(folder) is None
                 or any(_OF_PACKAGES.fullmatch(path) for path in below)
                 or any(f"{path}/".startswith(start) for path in modules)
             )

@@ -182,7 +182,7 @@ def test_other_paths_are_not_auxiliary(path):
         ({"examples/grpo/external/a.sh": ""}, False),
         ({"examples/grpo/external/a.sh": "", "examples/grpo/external/plugin.py": ""}, False),
         ({"scripts/extern/a.sh": "", "scripts/extern/README.md": ""}, False),
-        ({"third_party/a.sh": "", "third_party/b.yaml": ""}, False),
+        ({"third_party/a.sh": "", "third_party/b.yaml": ""}, True),
         ({"external/x/a.sh": "", "external/x/train.py": ""}, True),
         ({"examples/external/x/a.sh": "", "examples/external/x/setup.py": ""}, True),
         ({"examples/external/x/a.sh": "", "examples/external/x/LICENSE": ""}, True),
