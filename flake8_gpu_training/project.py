@@ -335,7 +335,7 @@ class Project:
         )
 
     def _is_others(self, folder: str) -> bool:
-        """Whether ``folder``, of a name for others' code, is none of examples or holds a package."""
+        """Whether a folder of a name for others' code is none of examples or holds a package."""
         if folder not in self._others:
             start = f"{folder}/"
             below = [path[len(start) :] for path in self._found if path.startswith(start)]
