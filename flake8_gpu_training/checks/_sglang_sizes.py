@@ -15,6 +15,7 @@ from flake8_gpu_training.checks._engine import (
     is_set,
     lacks,
     propose,
+    propose_fp8,
     propose_without,
 )
 from flake8_gpu_training.checks._judging import cannot_apply, cannot_tell, excluding, off, on
@@ -201,14 +202,7 @@ def _advised(engine: Engine) -> Judgement:
     """The format that is best for the GPU: where that is not known, in words alone."""
     has, current = multiplies_fp8(engine), Text("权重为 16 位", "the weights are in 16 bits")
     if has:
-        return propose(
-            engine,
-            "the tensor cores multiply FP8 twice as fast, and the weights take half the memory",
-            current,
-            Text("FP8 在线量化，先比较精度", "quantize to FP8 on loading; compare the answers"),
-            {"quantization": "fp8"},
-            variant="fp8",
-        )
+        return propose_fp8(engine, current)
     if has is None:
         action = Text(
             "GPU 为 Ada、Hopper 或更新时加 --quantization fp8，先比较精度",

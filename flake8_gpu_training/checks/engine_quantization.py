@@ -11,7 +11,7 @@ from typing import Optional
 from flake8_gpu_training.checks import _sglang_sizes
 from flake8_gpu_training.checks._engine import (
     of_engine,
-    propose,
+    propose_fp8,
     propose_without,
     sglang_item,
     vllm_item,
@@ -223,15 +223,7 @@ def _advise_fp8(engine: Engine) -> Judgement:
         )
     else:
         current = Text("权重为 16 位", "the weights are in 16 bits")
-    return propose(
-        engine,
-        "the tensor cores multiply FP8 twice as fast, and the weights take half the memory",
-        current,
-        Text("FP8 在线量化，先比较精度", "quantize to FP8 on loading; compare the answers"),
-        {"quantization": "fp8"},
-        variant="fp8",
-        priority=Priority.MEDIUM if tight else None,
-    )
+    return propose_fp8(engine, current, Priority.MEDIUM if tight else None)
 
 
 # --- GPU946: kernels for 4 bits ---
