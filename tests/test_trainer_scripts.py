@@ -873,3 +873,69 @@ def test_a_model_that_is_loaded_with_checkpointing_recomputes(tmp_path: Path) ->
     text = CLASSIFIER.replace("num_labels=2", "gradient_checkpointing=True")
     (run,) = runs_of(tmp_path, files(text))
     assert status(run, "GPU203") is Status.ENABLED
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", Status.DISABLED), (", gradient_checkpointing=True", Status.ENABLED)],
+)
+def test_a_model_prepared_for_four_bits_recomputes_as_pytorch_has_it(
+    tmp_path: Path, given: str, expected: Status
+) -> None:
+    prepared = "from peft import prepare_model_for_kbit_training\nmodel = GPT2"
+    text = CLASSIFIER.replace("model = GPT2", prepared, 1).replace('"out"', f'"out"{given}')
+    text = text.replace("trainer = ", "model = prepare_model_for_kbit_training(model)\ntrainer = ")
+    (run,) = runs_of(tmp_path, files(text))
+    assert items_of(score(AUDIT, judge(run, all_checks())))["non-reentrant"].status is expected
+
+
+@pytest.mark.parametrize(("how", "expected"), [("dpo", "not_applicable"), ("sft", "disabled")])
+def test_rows_without_input_ids_cannot_be_grouped(tmp_path: Path, how: str, expected: str) -> None:
+    command = f"trl {how} --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name a --output_dir o\n"
+    (run,) = runs_of(tmp_path, {"run.sh": command})
+    item = items_of(score(AUDIT, judge(run, all_checks())))["group-by-length"]
+    assert item.status.value == expected
+
+
+def test_a_configuration_that_is_not_there_is_named_where_it_leaves_items_open(
+    tmp_path: Path,
+) -> None:
+    (run,) = runs_of(tmp_path, {"run.sh": "trl sft --config absent.yaml\n"})
+    item = items_of(score(AUDIT, judge(run, all_checks())))["compile-mode"]
+    assert item.current.en == "absent.yaml of --config is not in the project, and may set it"
+
+
+PARSED = """\
+from transformers import AutoModelForCausalLM, HfArgumentParser
+from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer
+
+parser = HfArgumentParser((ScriptArguments, SFTConfig, ModelConfig))
+script_args, training_args, model_args = parser.parse_args_into_dataclasses()
+model = AutoModelForCausalLM.from_pretrained(model_args.model_name_or_path GIVEN)
+SFTTrainer(model=model, args=training_args, train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("", False), (", quantization_config=get_quantization_config(model_args)", True)],
+)
+def test_a_switch_that_no_model_is_given_quantizes_nothing(
+    tmp_path: Path, given: str, expected: bool
+) -> None:
+    words = "--model_name_or_path Qwen/Qwen2.5-0.5B --output_dir o --use_peft --load_in_4bit"
+    project = {"t.py": PARSED.replace(" GIVEN", given), "run.sh": f"python t.py {words}\n"}
+    (run,) = runs_of(tmp_path, project)
+    item = items_of(score(AUDIT, judge(run, all_checks())))["qlora-4bit"]
+    assert (item.status is Status.ENABLED) is expected
+
+
+def test_a_trainer_with_a_loader_of_its_own_takes_no_argument_of_loading(tmp_path: Path) -> None:
+    head = "class OwnTrainer(Trainer):\n    def get_train_dataloader(self):\n"
+    own = f"{head}        return load()\n\n\nmodel = GPT2"
+    text = CLASSIFIER.replace("model = GPT2", own, 1)
+    for used, expected in (("OwnTrainer(", Status.UNKNOWN), ("Trainer(", Status.ENABLED)):
+        program = text.replace("trainer = Trainer(", f"trainer = {used}")
+        (run,) = runs_of(tmp_path / used, files(program))
+        items = items_of(score(AUDIT, judge(run, all_checks())))
+        assert items["pin-memory"].status is expected

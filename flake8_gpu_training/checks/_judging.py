@@ -285,6 +285,19 @@ def keyword_change(run: Run, call: Call, name: str, value: Any) -> Change:
     return changes.write_in_call(run, call, call.keywords, {name: value})
 
 
+def told_of_absent(run: Run, judgement: Judgement) -> Judgement:
+    """``judgement``; an unknown one says that the run's configuration is not in the project."""
+    named = run.settings.get("config")
+    is_untold = judgement.status is Status.UNKNOWN and judgement.current.en.endswith(": not known")
+    if not (is_untold and run.is_open and named is not None and named.known):
+        return judgement
+    said = Text(
+        f"--config 指定的 {named.value} 不在项目中，其中可能设置了该项",
+        f"{named.value} of --config is not in the project, and may set it",
+    )
+    return replace(judgement, current=said)
+
+
 def _without_advice(judgement: Judgement) -> Judgement:
     """What a trial run is told: what is on, and nothing to change."""
     if judgement.status is not Status.PARTIAL:
@@ -307,7 +320,7 @@ def of_training(alone: bool = False, inside: bool = False) -> Callable[[Judge], 
         def guarded(run: Run) -> Judgement:
             if run.kind is not RunKind.TRAIN or only_evaluates(run):
                 return cannot_apply(_NO_TRAINING)
-            judgement = judge(run)
+            judgement = told_of_absent(run, judge(run))
             if judgement.status not in (Status.RECOMMENDED, Status.PARTIAL):
                 return judgement
             if is_for_tpus(run):

@@ -164,11 +164,30 @@ _ITS_OWN_LOADER = Text(
 )
 
 
+_BY_ITS_CLASS = Text(
+    "由训练器自己的 get_train_dataloader 决定", "the trainer's own get_train_dataloader decides"
+)
+
+
+def _loads_itself(run: Run) -> bool:
+    """Whether the program's own Trainer overrides what makes the training's DataLoader."""
+    own = {
+        kind.name
+        for file in run.python
+        for kind in file.classes
+        if "get_train_dataloader" in kind.methods and any("Trainer" in b for b in kind.bases)
+    }
+    used = (call.method for file in run.python for call in file.calls)
+    return run.framework == "hf_trainer" and bool(own) and not own.isdisjoint(used)
+
+
 @of_training(alone=True)
 def _workers(run: Run) -> Judgement:
     if samples_ahead(run):
         return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_workers)
+    if _loads_itself(run):
+        return merged(parts, cannot_tell(_BY_ITS_CLASS))
     if told(run, "dataloader_workers"):
         parts.append(_setting_workers(run))
     answer = merged(parts, _without_loader(run))
@@ -291,6 +310,8 @@ def _pinned(run: Run) -> Judgement:
     if samples_ahead(run):
         return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_pinned)
+    if _loads_itself(run):
+        return merged(parts, cannot_tell(_BY_ITS_CLASS))
     if told(run, "pin_memory"):
         parts.append(_setting_pinned(run))
     if run.framework == "flow_factory" and not parts:
@@ -365,6 +386,8 @@ def _persistent(run: Run) -> Judgement:
     if samples_ahead(run):
         return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_persistent)
+    if _loads_itself(run):
+        return merged(parts, cannot_tell(_BY_ITS_CLASS))
     if told(run, "persistent_workers"):
         parts.append(_setting_persistent(run))
     elif not parts and run.practice("persistent_workers").known:
@@ -454,6 +477,8 @@ def _prefetch(run: Run) -> Judgement:
     if samples_ahead(run):
         return cannot_apply(_ITS_OWN_LOADER)
     parts = _of_loaders(run, _loader_prefetch)
+    if _loads_itself(run):
+        return merged(parts, cannot_tell(_BY_ITS_CLASS))
     if told(run, "prefetch_factor") or told(run, "dataloader_workers"):
         parts.append(_setting_prefetch(run))
     pipeline = first_call(run, ".prefetch")

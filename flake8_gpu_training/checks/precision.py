@@ -72,7 +72,9 @@ def _precision(run: Run) -> Judgement:
         return _called_precision(run) or _half_either_way(run, setting)
     if precision in _HALF:
         if _HALF[precision] == "bf16" and has_bf16(run) is False:
-            return _bf16_without_cores(run, setting)
+            # Who asks for BF16 runs on another GPU than a notebook's default.
+            is_asked = setting.explicit and run.hardware.weak
+            return on(setting, "bf16") if is_asked else _bf16_without_cores(run, setting)
         if precision == "fp8" and has_fp8(run) is False and not run.hardware.weak:
             return _fp8_without_cores(run, setting)
         if precision == "fp16" and _suits_bf16(run):

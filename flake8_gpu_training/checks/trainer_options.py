@@ -114,6 +114,20 @@ def _half_evaluation(run: Run) -> Judgement:
 # --- GPU222: which implementation recomputes --------------------------------------------
 
 
+# peft 0.13.2 to 0.21.0, utils/other.py: an empty dict, so that Transformers' own default is not
+# taken, and torch.utils.checkpoint's is.
+_NONE_HANDED_ON = Text(
+    "由 prepare_model_for_kbit_training 启用，未传 use_reentrant：PyTorch 默认 True",
+    "prepare_model_for_kbit_training turns it on without use_reentrant: PyTorch takes True",
+)
+
+
+def _is_prepared(run: Run, checkpointing: Setting) -> bool:
+    """Whether the model is prepared for k bits, and the Trainer does not switch it again."""
+    is_called = checkpointing.note.endswith("(...)")
+    return is_called and first_call(run, ".prepare_model_for_kbit_training") is not None
+
+
 @of_trainer
 def _non_reentrant(run: Run) -> Judgement:
     checkpointing = run.practice("gradient_checkpointing")
@@ -130,6 +144,8 @@ def _non_reentrant(run: Run) -> Judgement:
     if is_true(find(run, "fsdp_config.activation_checkpointing")):
         return cannot_apply(Text("由 FSDP 包装检查点", "FSDP wraps the layers itself"))
     setting = run.practice("reentrant_checkpointing")
+    if _is_prepared(run, checkpointing) and not setting.explicit:
+        return off(_NONE_HANDED_ON, checkpointing)
     if not setting.known:
         return cannot_tell(setting)
     if setting.value is False:

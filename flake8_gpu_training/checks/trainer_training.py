@@ -63,6 +63,13 @@ _REWARDED = ("grpo", "rloo")
 
 # --- GPU520, GPU521: samples of like length ----------------------------------------------
 
+# trl 0.12.1 to 1.16.0: their rows hold prompts and answers apart, and Transformers' sampler
+# (trainer_pt_utils.py) stops without a column input_ids.
+_WITHOUT_IDS = ("dpo", "kto", "rm")
+_NO_IDS = Text(
+    "其数据行没有 input_ids，按长度分组会报错",
+    "its rows have no input_ids, without which grouping by length stops the run",
+)
 _UNGROUPED = Text("先按长度分组才用得上", "read only where samples are grouped by length")
 
 
@@ -75,6 +82,8 @@ def _grouping(run: Run) -> Judgement:
         return cannot_apply(Text("样本已打包，没有填充", "packed samples have no padding"))
     if algorithm(run) in SAMPLING:
         return cannot_apply(Text("训练样本由模型生成", "the model samples what it learns from"))
+    if algorithm(run) in _WITHOUT_IDS:
+        return cannot_apply(_NO_IDS)
     if run.value("streaming") is True:
         return cannot_apply(Text("流式数据集不能排序", "a streaming dataset cannot be sorted"))
     if run.model.kind in ("vision", "image", "video"):

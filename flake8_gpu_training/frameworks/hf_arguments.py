@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from flake8_gpu_training.facts import Setting, known
 from flake8_gpu_training.frameworks.at_hand import at_hand, version_at_hand
-from flake8_gpu_training.frameworks.reading import by_default, find, is_off, parsed, practice
+from flake8_gpu_training.frameworks.reading import (
+    NEWEST,
+    by_default,
+    find,
+    is_off,
+    parsed,
+    practice,
+)
 from flake8_gpu_training.runs.model import Run
 
 SOURCE = "transformers 4.11.3 to 5.24.0 training_args.py"
@@ -18,7 +25,7 @@ def default_optimizer(run: Run) -> dict[str, Setting]:
     told = at_hand(run, "transformers")
     pinned = run.versions.get("transformers", "")
     transformers = parsed(told.version if told is not None and not pinned else pinned)
-    torch = version_at_hand(run, "torch")
+    torch = NEWEST if "torch" in run.perhaps else version_at_hand(run, "torch")
     fused = transformers >= (4, 54) and torch >= (2, 8)
     name = "adamw_torch_fused" if fused else "adamw_torch"
     if transformers < _OF_TORCH:

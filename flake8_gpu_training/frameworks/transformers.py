@@ -720,7 +720,7 @@ def _arguments_of_models(run: Run) -> dict[str, Setting]:
         found["attention"] = practice("attention", value, attention)
     for flag, bits in (("load_in_4bit", 4), ("load_in_8bit", 8)):
         setting = find(run, flag)
-        if is_true(setting):
+        if is_true(setting) and not _leaves_quantization(run):
             found["quantization_method"] = practice("quantization_method", "bnb", setting)
             found["quantization_bits"] = practice("quantization_bits", bits, setting)
     peft = find(run, "use_peft", "use_lora") or _of_model_config(run, "use_peft")
@@ -762,13 +762,26 @@ def _unquantized(run: Run) -> dict[str, Setting]:
     """TRL's ModelConfig, which the program parses and is seen whole, asks for no quantization."""
     parsed = parses_model_config(run)
     switches = [find(run, name) for name in ("load_in_4bit", "load_in_8bit")]
-    if not parsed or not all(one is None or is_off(one.value) for one in switches):
+    are_off = all(one is None or is_off(one.value) for one in switches)
+    if not parsed or not (are_off or _leaves_quantization(run)):
         return {}
     note = f"{_MODEL_CONFIG}: load_in_4bit False, load_in_8bit False"
     return {
         **by_default(run, "quantization_method", "none", note),
         **by_default(run, "quantization_bits", None, note),
     }
+
+
+def _leaves_quantization(run: Run) -> bool:
+    """Whether a script that parses TRL's ModelConfig loads its model without what that says of
+    quantization."""
+    loads = [call for _, call in _calls(run) if is_model_load(call)]
+    given = ("quantization_config", "load_in_4bit", "load_in_8bit")
+    return (
+        parses_model_config(run)
+        and bool(loads)
+        and not any(call.is_open or any(name in call.keywords for name in given) for call in loads)
+    )
 
 
 def _is_unasked(run: Run) -> bool:
