@@ -502,7 +502,9 @@ def _environment() -> Iterator[Case]:
     near = "container-affinity"
     yield from of(near, ON, {}, "AFFINITY", start="SGLANG_SET_CPU_AFFINITY=1 ")
     yield from of(near, ON, {}, "numactl", start="numactl --cpunodebind=0 --membind=0 ")
-    yield from of(near, OFF, {})
+    yield from of(near, ON, {}, "NUMA")
+    yield from of(near, OFF, {}, pin="0.5.3")
+    yield from of(near, OFF, {}, start="SGLANG_AUTO_NUMA_BIND=0 ", fronts="flags")
     yield Case(near, NA, "router", router({}))
 
 
@@ -710,12 +712,16 @@ def _drafts() -> Iterator[Case]:
     spoken = f"{_MTP}.enable=True {_MTP}.enable_rollout=True trainer.nnodes"
     files = {"run.sh": verl({})["run.sh"].replace("trainer.nnodes", spoken)}
     yield Case("mtp", ON, "verl", files, "enable_rollout")
-    yield from of("mtp", OFF, {}, fronts="verl")
+    yield from of("mtp", NA, {}, fronts="verl")
     yield from of("mtp", NA, {}, model="google/embeddinggemma-300m", fronts=SERVED)
     yield from of("mtp", ON, {**own, "speculative_algorithm": "NEXTN"}, "NEXTN", model=LATENT)
     yield from of("mtp", ADVISED, {"tp_size": 8}, writes="num", model=glm, fronts=SERVED)
     yield from of("mtp", OFF, {"tp_size": 8}, model=glm, fronts="python")
-    yield from of("mtp", OFF, {})
+    yield from of("mtp", OFF, {}, model="Qwen/Qwen3-Next-80B-A3B-Instruct", fronts=SERVED)
+    yield from of("mtp", NA, {})
+    slow = {"attention_backend": "flex_attention"}
+    for name in ("mtp", "eagle2", "eagle3", "standalone", "ngram"):
+        yield from of(name, NA, slow, fronts="flags")
     yield from of("mtp", NA, {}, pin="0.3.0")
 
 

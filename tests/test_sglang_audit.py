@@ -151,12 +151,12 @@ def test_the_total_of_a_server_that_leaves_all_at_its_default(tmp_path: Path) ->
     scored = audited(tmp_path, flags({}, gpus=ONE))
     # A: prefill graphs 1, decode graphs 1, overlap 1.5. B: share, chunks, requests 1 each.
     # C: radix 2.5, LRU 0.5. F: fa3 on Hopper as backend 2.5 and kernel 1. I: xgrammar 0.5,
-    # watchdog 0.5. J: token usage and the clipped estimate 0.75 each.
+    # watchdog 0.5. J: token usage and the clipped estimate 0.75 each, the NUMA node 0.5.
     points = {"A": 3.5, "B": 3, "C": 3, "D": 0, "E": 0, "F": 3.5, "G": 0, "H": None, "I": 1}
-    assert by_category(scored) == {**points, "J": 1.5}
-    # FP8 on Hopper 5 is to be gained: 15.5 / 20.5; 54 without the 7 of RLHF.
-    assert (scored.score, scored.maximum, scored.attainment) == (15.5, 47, 0.76)
-    assert (scored.earned, scored.lost) == (15.5, 5)
+    assert by_category(scored) == {**points, "J": 2}
+    # FP8 on Hopper 5 is to be gained: 16 / 21; 54 without the 7 of RLHF.
+    assert (scored.score, scored.maximum, scored.attainment) == (16, 47, 0.76)
+    assert (scored.earned, scored.lost) == (16, 5)
 
 
 def test_the_total_of_a_latent_mixture_over_eight_gpus(tmp_path: Path) -> None:
@@ -164,10 +164,10 @@ def test_the_total_of_a_latent_mixture_over_eight_gpus(tmp_path: Path) -> None:
     # More than the first: FP8 products and DeepGEMM 0.5 each, chunks of prefixes 0.75,
     # tensor parallelism 1.5, the checkpoint is in FP8: 5.
     points = {"A": 4.5, "B": 3, "C": 3.75, "D": 1.5, "E": 5, "F": 3.5, "G": 0, "H": None, "I": 1}
-    assert by_category(scored) == {**points, "J": 1.5}
+    assert by_category(scored) == {**points, "J": 2}
     # DP attention 1 is to be gained.
-    assert (scored.score, scored.maximum, scored.attainment) == (23.75, 47, 0.96)
-    assert (scored.earned, scored.lost) == (23.75, 1)
+    assert (scored.score, scored.maximum, scored.attainment) == (24.25, 47, 0.96)
+    assert (scored.earned, scored.lost) == (24.25, 1)
 
 
 def test_the_total_of_a_colocated_engine_that_switches_much_off(tmp_path: Path) -> None:
@@ -175,12 +175,12 @@ def test_the_total_of_a_colocated_engine_that_switches_much_off(tmp_path: Path) 
     options = {"mem_fraction_static": 0.85, **switches}
     scored = audited(tmp_path, sampled(options, "    engine.release_memory_occupation()\n"))
     # A: overlap 1.5. B: chunks and requests 1 each, half of the share. F: 3.5. H: weights from
-    # tensors 2. I: xgrammar and watchdog. J: the estimate; an Engine logs errors only.
+    # tensors 2. I: xgrammar and watchdog. J: the estimate and the node; an Engine logs errors only.
     points = {"A": 1.5, "B": 2.5, "C": 0, "D": 0, "E": 0, "F": 3.5, "G": 0, "H": 2, "I": 1}
-    assert by_category(scored) == {**points, "J": 0.75}
+    assert by_category(scored) == {**points, "J": 1.25}
     # To be gained: decode graphs 1, half of the share, the radix cache 2.5, the saver 2.5.
-    assert (scored.score, scored.maximum, scored.attainment) == (11.25, 54, 0.63)
-    assert (scored.earned, scored.lost) == (11.25, 6.5)
+    assert (scored.score, scored.maximum, scored.attainment) == (11.75, 54, 0.64)
+    assert (scored.earned, scored.lost) == (11.75, 6.5)
 
 
 def test_a_server_of_images_is_no_server_of_tokens(tmp_path: Path) -> None:

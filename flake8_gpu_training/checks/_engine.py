@@ -106,7 +106,7 @@ def of_engine(
             return cannot_apply(ROUTER)
         if engine.is_remote and not remote:
             return cannot_apply(_REMOTE) if engine.mode is not None else cannot_tell(_NO_MODE)
-        if engine.host is None and run.model.kind in ("image", "video"):
+        if engine.host is None and (run.model.kind in ("image", "video") or _denoises(engine)):
             return cannot_apply(_DIFFUSION)
         if nvidia and engine.name == "vllm" and (is_foreign(run) or is_for_tpus(run)):
             return cannot_apply(FOREIGN)
@@ -122,6 +122,12 @@ def of_engine(
         return judgement
 
     return judged
+
+
+def _denoises(engine: Engine) -> bool:
+    """Whether ``sglang serve --model-type diffusion`` starts its other server (cli/serve.py)."""
+    kind = engine.run.setting("model_type") if engine.name == "sglang" else None
+    return kind is not None and kind.value == "diffusion"
 
 
 def _barred(

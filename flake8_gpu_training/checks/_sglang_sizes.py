@@ -440,6 +440,12 @@ _EAGLE = Impact(
 )
 
 
+# SGLang 0.5.23, arg_groups/attention_hook.py.
+_NOT_BY_FLEX = Text(
+    "flex_attention 后端不支持推测解码", "the backend flex_attention takes no drafts"
+)
+
+
 def drafts(engine: Engine) -> Judgement:
     """How tokens are drafted."""
     hosts = hosted.drafted(engine)
@@ -454,6 +460,9 @@ def drafts(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     if is_set(setting):
         return on(setting, _kind(engine, str(setting.value).upper()))
+    asked = asked_backend(engine)
+    if asked is not None and asked.value == "flex_attention":
+        return cannot_apply(_NOT_BY_FLEX)
     name = engine.run.model.name or ""
     fits = engine.version >= (0, 5, 3) and engine.mode is Mode.SERVE and _MTP.search(name)
     if fits and not engine.is_open and not _is_busy(engine):

@@ -134,8 +134,15 @@ def _method(engine: Engine) -> Judgement:
 
 def _excluding(engine: Engine) -> Judgement:
     """``_method``, with MTP out of reach of models that have no such layers."""
-    judgement = _method(engine)
-    lacks = _LACKS_MTP.match(last_part(engine.run.model.name or ""))
+    return _without_layers(engine, _method(engine))
+
+
+def _of_sglang(engine: Engine) -> Judgement:
+    return _without_layers(engine, _sglang_sizes.drafts(engine))
+
+
+def _without_layers(engine: Engine, judgement: Judgement) -> Judgement:
+    lacks = _LACKS_MTP.match(last_part(engine.run.model.name or "").lower())
     return replace(judgement, excluded=(("mtp", _NO_MTP),)) if lacks else judgement
 
 
@@ -199,7 +206,7 @@ CHECKS: tuple[Check, ...] = (
             needs=("speculative_config",),
             decodes=True,
             vllm=_excluding,
-            sglang=_sglang_sizes.drafts,
+            sglang=_of_sglang,
         ),
         why="While few requests run, a pass over several tokens costs what one over one does.",
         fix="Set speculative_config with the model's own MTP layers, an EAGLE head or n-grams.",

@@ -36,6 +36,7 @@ from flake8_gpu_training.checks._sglang import (
     PREFILL_GRAPHS,
     SOURCE,
     V4,
+    asked_backend,
     defaulted,
     dispatches,
     examples,
@@ -154,6 +155,9 @@ def _against(engine: Engine) -> Iterator[str]:
         yield "pp_size"
     if engine.run.model.kind == "MLLM" and not _captures_text(engine):
         yield _MANY_KINDS
+    plain = asked_backend(engine)
+    if plain is not None and plain.value in ("torch_native", "flex_attention"):
+        yield f"attention_backend={plain.value}"
     mode = engine.option("disaggregation_mode")
     if mode.known and mode.value == "decode":
         yield "disaggregation_mode=decode"

@@ -15,7 +15,15 @@ from flake8_gpu_training.checks._engine import (
     sglang_item,
 )
 from flake8_gpu_training.checks._impacts import by_class
-from flake8_gpu_training.checks._judging import Snippet, advise, cannot_apply, cannot_tell, off, on
+from flake8_gpu_training.checks._judging import (
+    Snippet,
+    advise,
+    by_itself,
+    cannot_apply,
+    cannot_tell,
+    off,
+    on,
+)
 from flake8_gpu_training.checks._sglang import (
     BREAKABLE,
     DECODES_NOT,
@@ -274,6 +282,14 @@ def _container(engine: Engine) -> Optional[tuple[str, ...]]:
 # --- GPU991: processors next to the GPU --------------------------------------------------------
 
 
+_BINDS_ITSELF = (0, 5, 15)
+"""From this release on utils/numa_utils.py asks for the GPU's node (0.5.10: only when told)."""
+_BOUND = Text(
+    "SGLang 0.5.15 起自动绑定到 GPU 所在的 NUMA 节点（容器需有权限）",
+    "from 0.5.15 on SGLang binds to the GPU's NUMA node itself, where it has the right to",
+)
+
+
 def _affinity(engine: Engine) -> Judgement:
     command = engine.run.command
     for wrapper in command.wrappers if command is not None else ():
@@ -288,6 +304,10 @@ def _affinity(engine: Engine) -> Judgement:
         return on(node) if node.known else cannot_tell(node)
     if engine.is_remote:
         return cannot_tell(Text("由另一个任务提供服务", "another job serves it"))
+    switched = variable(engine, "SGLANG_AUTO_NUMA_BIND")
+    is_off = switched is not None and not (switched.known and _says_yes(switched))
+    if engine.version >= _BINDS_ITSELF and not is_off:
+        return by_itself(_BOUND)
     return off(
         Text(
             "可选：多路 CPU 上用 --numa-node 或 SGLANG_SET_CPU_AFFINITY=1",
