@@ -372,3 +372,10 @@ def test_verl_keeps_the_length_of_requests_to_itself(tmp_path: Path) -> None:
         root.mkdir()
         items = items_of(audited(root, {"run.sh": command.format(key)}))
         assert items["context-length"].status is status
+
+
+def test_one_head_of_keys_and_values_may_be_split_by_requests(tmp_path: Path) -> None:
+    for model, expected in (("deepseek-ai/DeepSeek-V4-Pro", OFF), ("Qwen/Qwen3-32B", NA)):
+        line = f"sglang serve --model-path {model} --tp 8\n"
+        scored = audited(tmp_path / model.rpartition("/")[2], {"serve.sh": line})
+        assert items_of(scored)["dp-attention"].status is expected

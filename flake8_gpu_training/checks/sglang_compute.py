@@ -337,6 +337,12 @@ def _of_experts(engine: Engine, name: str) -> Optional[Judgement]:
 # --- GPU964: several steps between two schedules -----------------------------------------------
 
 
+_UNREAD_STEPS = Text(
+    "参数仍在，但 SGLang 0.4.3 至 0.5.23 没有代码读取它",
+    "declared, but no code of SGLang 0.4.3 to 0.5.23 reads it",
+)
+
+
 def _steps(engine: Engine) -> Judgement:
     if only_embeds(engine):
         return cannot_apply(DECODES_NOT)
@@ -347,13 +353,7 @@ def _steps(engine: Engine) -> Judgement:
         return cannot_tell(setting)
     if (number_of(engine, "num_continuous_decode_steps") or 1) > 1:
         return on(setting)
-    return off(
-        Text(
-            "可选：减少调度次数，但首 token 延迟变大",
-            "optional: fewer schedules, though first tokens come later",
-        ),
-        setting,
-    )
+    return off(_UNREAD_STEPS, setting)
 
 
 # --- GPU965, GPU966: products in FP8 -----------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_hosts as hosted
@@ -52,6 +53,8 @@ _SPREAD = 8
 
 # --- GPU972: attention by requests, not by heads -----------------------------------------------
 
+_ONE_HEAD = re.compile(r"(?i)deepseek-v4")  # SGLang 0.5.23, models/deepseek_v4.py
+
 
 def _attention(engine: Engine) -> Judgement:
     names = ("attn_dp_size", "enable_dp_attention")
@@ -66,6 +69,14 @@ def _attention(engine: Engine) -> Judgement:
     size, latent = ranks(engine), is_latent(engine)
     if size == 1:
         return cannot_apply(UNSPREAD)
+    if latent is False and _ONE_HEAD.search(engine.run.model.name or ""):
+        return off(
+            Text(
+                "可选：只有一个 KV 头，每卡都存一份；并发高时用",
+                "optional: its one head of keys and values is kept on each GPU; for many requests",
+            ),
+            setting,
+        )
     if latent is False:
         return cannot_apply(
             Text("不是 MLA 模型，KV 按头切分", "no MLA: heads of the KV cache are split")
