@@ -484,3 +484,21 @@ def test_an_a100_had_large_steps_before_it_was_kept_small(tmp_path: Path) -> Non
         files = {"s.sh": script, "requirements.txt": f"vllm=={release}\n"}
         found, _ = judged(tmp_path / release, Case("max-batched-tokens", ON, "flags", files))
         assert f"max_num_batched_tokens={value}" in found.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("", OFF),
+        (" trainer.v1.trainer_mode=colocate_async", ON),
+        (" trainer.v1.trainer_mode=sync", OFF),
+    ],
+)
+def test_verl_overlaps_sampling_by_another_trainer(
+    tmp_path: Path, mode: str, expected: Status
+) -> None:
+    words = "actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.rollout.name=vllm"
+    files = {
+        "run.sh": f"python3 -m verl.trainer.main_ppo {words} trainer.n_gpus_per_node=8{mode}\n"
+    }
+    assert items_of(audited(tmp_path, files))["async-rl"].status is expected

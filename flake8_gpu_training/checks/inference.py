@@ -236,6 +236,22 @@ def _async(run: Run) -> Judgement:
     return _async_engine(run) if is_other else _async_swift(run)
 
 
+def _by_trainer_mode(engine: Engine) -> Judgement:
+    """verl 0.9.1, trainer/config/ppo_trainer.yaml: one of three trainers, the synchronous one
+    unless another is named."""
+    mode = find(engine.run, "trainer.v1.trainer_mode")
+    if mode is not None and not mode.known:
+        return cannot_tell(mode)
+    if mode is not None and str(mode.value).endswith("_async"):
+        return on(mode)
+    return off(
+        Text(
+            "可选：trainer.v1.trainer_mode=colocate_async（verl 0.9.1 默认 sync）",
+            "optional: trainer.v1.trainer_mode=colocate_async (sync by default in verl 0.9.1)",
+        )
+    )
+
+
 def _asynchronous(engine: Engine) -> Judgement:
     if engine.mode is None:
         return cannot_tell(Text("vllm_mode 未知", "vllm_mode is not known"))
@@ -251,6 +267,8 @@ def _asynchronous(engine: Engine) -> Judgement:
         return by_itself(
             Text("AsyncGRPOTrainer 采样与训练重叠", "AsyncGRPOTrainer samples while it trains")
         )
+    if engine.host is not None and engine.host.id == "verl":
+        return _by_trainer_mode(engine)
     if engine.mode is Mode.RLHF_COLOCATE:
         return cannot_apply(Text("需要独立的推理 GPU", "it needs GPUs of the engine's own"))
     return off(Text("可选：采样与训练重叠", "optional: sampling while the model trains"))
