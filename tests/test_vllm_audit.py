@@ -502,3 +502,13 @@ def test_verl_overlaps_sampling_by_another_trainer(
         "run.sh": f"python3 -m verl.trainer.main_ppo {words} trainer.n_gpus_per_node=8{mode}\n"
     }
     assert items_of(audited(tmp_path, files))["async-rl"].status is expected
+
+
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_verl_takes_no_pipeline_of_gpus_for_a_rollout(tmp_path: Path, name: str) -> None:
+    words = f"actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.rollout.name={name}"
+    launch = f"python3 -m verl.trainer.main_ppo {words} trainer.n_gpus_per_node=8 trainer.nnodes=2"
+    (run,) = runs_of(tmp_path, {"run.sh": f"{launch}\n"})
+    scored = score(audit_named(name), judge(run, all_checks()))
+    item = items_of(scored)["pipeline-parallel"]
+    assert (item.status, "verl" in item.current.en) == (NA, True)

@@ -59,6 +59,10 @@ _MEASURED = Text(
 )
 _TRIAL = Text("试运行（极小的模型或压测）", "a trial run (a tiny model, or a benchmark)")
 _CUT = Text("命令被截断，其后的参数未生效", "the command is cut short: what follows it is lost")
+# verl 0.9.1, workers/config/rollout.py: NotImplementedError for more than one.
+NO_PIPELINE = Text(
+    "verl 的采样引擎不支持流水线并行", "verl's rollouts take no pipeline parallelism"
+)
 LACKS = Text("此版本没有该参数", "this release has no such parameter")
 _UNTOLD = Text("推理引擎版本未知", "the release of the engine is not known")
 UNSPREAD = Text("未做张量并行", "the model is not spread over GPUs")

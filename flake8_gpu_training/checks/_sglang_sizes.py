@@ -9,6 +9,7 @@ from flake8_gpu_training.checks import _sglang_hosts as hosted
 from flake8_gpu_training.checks._engine import (
     FOREIGN,
     LACKS,
+    NO_PIPELINE,
     UNSPREAD,
     is_foreign,
     is_lacking,
@@ -78,6 +79,8 @@ def tensor(engine: Engine) -> Judgement:
 
 def pipeline(engine: Engine) -> Judgement:
     """``pp_size``."""
+    if hosted.is_hosted(engine, "verl"):
+        return cannot_apply(NO_PIPELINE)
     return _size(
         engine,
         "pp_size",

@@ -8,6 +8,7 @@ from typing import Optional
 
 from flake8_gpu_training.checks import _sglang_sizes
 from flake8_gpu_training.checks._engine import (
+    NO_PIPELINE,
     UNSPREAD,
     is_lacking,
     lacks,
@@ -136,6 +137,8 @@ def _pipeline(engine: Engine) -> Judgement:
         return on(setting)
     if _gpus(engine) == 1:
         return cannot_apply(_ONE_GPU)
+    if engine.host is not None and engine.host.id == "verl":
+        return cannot_apply(NO_PIPELINE)
     if (engine.run.hardware.nodes or 1) == 1:
         return off(_ONE_NODE)
     return off(
