@@ -492,6 +492,7 @@ def test_an_a100_had_large_steps_before_it_was_kept_small(tmp_path: Path) -> Non
         ("", OFF),
         (" trainer.v1.trainer_mode=colocate_async", ON),
         (" trainer.v1.trainer_mode=sync", OFF),
+        (" trainer.use_v1=False", NA),
     ],
 )
 def test_verl_overlaps_sampling_by_another_trainer(
@@ -502,6 +503,18 @@ def test_verl_overlaps_sampling_by_another_trainer(
         "run.sh": f"python3 -m verl.trainer.main_ppo {words} trainer.n_gpus_per_node=8{mode}\n"
     }
     assert items_of(audited(tmp_path, files))["async-rl"].status is expected
+
+
+def test_verls_fully_asynchronous_trainer_and_older_releases(tmp_path: Path) -> None:
+    words = "actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.rollout.name=vllm"
+    apart = "verl.experimental.fully_async_policy.fully_async_main"
+    for name, program, pin, expected in (
+        ("apart", apart, "", ON),
+        ("older", "verl.trainer.main_ppo", "verl==0.7.0\n", NA),
+    ):
+        launch = f"python3 -m {program} {words} trainer.n_gpus_per_node=8\n"
+        files = {"run.sh": launch, "requirements.txt": pin}
+        assert items_of(audited(tmp_path / name, files))["async-rl"].status is expected
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang"])

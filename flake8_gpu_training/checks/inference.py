@@ -39,6 +39,7 @@ from flake8_gpu_training.checks.base import (
     Status,
 )
 from flake8_gpu_training.facts import Setting, known
+from flake8_gpu_training.frameworks import verl
 from flake8_gpu_training.frameworks.at_hand import lacks, version_at_hand
 from flake8_gpu_training.frameworks.called import given
 from flake8_gpu_training.frameworks.engine_of import (
@@ -51,7 +52,7 @@ from flake8_gpu_training.frameworks.engine_of import (
     vllm_mode_of,
 )
 from flake8_gpu_training.frameworks.engines import Engine, Mode
-from flake8_gpu_training.frameworks.reading import find, number, parsed
+from flake8_gpu_training.frameworks.reading import find, is_off, number, parsed
 from flake8_gpu_training.frameworks.swift_commands import is_megatron
 from flake8_gpu_training.frameworks.swift_releases import default_of, is_before_vllm_mode, release
 from flake8_gpu_training.language import Text
@@ -236,13 +237,30 @@ def _async(run: Run) -> Judgement:
     return _async_engine(run) if is_other else _async_swift(run)
 
 
+_APART = Text(
+    "verl 的全异步训练器一边训练一边采样",
+    "verl's fully asynchronous trainer samples while it trains",
+)
+
+
+def _has_trainer_modes(engine: Engine) -> bool:
+    """Whether the engine is of a verl whose trainers may be chosen by name: of 0.9.1, and of
+    0.3.0 to 0.7.0 none (trainer/config/ppo_trainer.yaml)."""
+    if engine.host is None or engine.host.id != "verl":
+        return False
+    if parsed(verl.release_of(engine.run)) < (0, 9):
+        return False
+    chosen = find(engine.run, "trainer.use_v1")
+    return chosen is None or not is_off(chosen.value)
+
+
 def _by_trainer_mode(engine: Engine) -> Judgement:
     """verl 0.9.1, trainer/config/ppo_trainer.yaml: one of three trainers, the synchronous one
     unless another is named."""
     mode = find(engine.run, "trainer.v1.trainer_mode")
     if mode is not None and not mode.known:
         return cannot_tell(mode)
-    if mode is not None and str(mode.value).endswith("_async"):
+    if mode is not None and mode.value in ("colocate_async", "separate_async"):
         return on(mode)
     return off(
         Text(
@@ -267,7 +285,9 @@ def _asynchronous(engine: Engine) -> Judgement:
         return by_itself(
             Text("AsyncGRPOTrainer 采样与训练重叠", "AsyncGRPOTrainer samples while it trains")
         )
-    if engine.host is not None and engine.host.id == "verl":
+    if engine.host is not None and verl.trainer_of(engine.run) == verl.FULLY_ASYNC:
+        return by_itself(_APART)
+    if engine.mode is Mode.RLHF_COLOCATE and _has_trainer_modes(engine):
         return _by_trainer_mode(engine)
     if engine.mode is Mode.RLHF_COLOCATE:
         return cannot_apply(Text("需要独立的推理 GPU", "it needs GPUs of the engine's own"))
